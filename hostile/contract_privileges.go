@@ -1,0 +1,15 @@
+package hostile
+
+// Privileges is a contract check beyond the ten: have a capability.
+var Privileges = register(Attempt{
+	Step:     0,
+	Name:     "privileges",
+	Title:    "have a capability",
+	Tries:    "reads its capability sets and no_new_privs, and runs a set-uid program",
+	Expected: "in force: five empty capability sets and no_new_privs",
+	Why:      "one capability reopens several walls at once",
+	Routes: []Route{
+		{Name: "capabilities", Title: "read the five capability sets", Inside: true},
+		{Name: "no-new-privs", Title: "read no_new_privs", Inside: true},
+	},
+})
