@@ -1,0 +1,238 @@
+package runsc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"tenwalls.dev/harness/sandbox"
+)
+
+// Config is the runner configuration: the one file that a production worker
+// reads and that the harness is pointed at. Sizes are written as 256MiB, times
+// as 10s; unknown fields are refused.
+type Config struct {
+	Version      int           `yaml:"version"`       // 1
+	Runtime      RuntimeConfig `yaml:"runtime"`       //
+	Image        string        `yaml:"image"`         // base image of the jobs: an OCI layout or a root file system folder; empty for none
+	ImageStore   string        `yaml:"image_store"`   // folder with one root file system a digest: sha256-<hex>
+	StateDir     string        `yaml:"state_dir"`     // where the runner keeps jobs, scratch and results; never shared
+	CgroupParent string        `yaml:"cgroup_parent"` // below each hierarchy's root, with a leading slash
+	EntryPoints  EntryPoints   `yaml:"entry_points"`  //
+	Network      string        `yaml:"network"`       // none: the only network profile of schema one
+	Limits       LimitsConfig  `yaml:"limits"`        //
+
+	file string
+}
+
+// RuntimeConfig says which runsc, and how it is called.
+type RuntimeConfig struct {
+	Path     string   `yaml:"path"`
+	Platform string   `yaml:"platform"` // systrap, ptrace or kvm
+	Flags    []string `yaml:"flags"`    // further flags of runsc, before the subcommand
+}
+
+// EntryPoints is the entry-point filter.
+type EntryPoints struct {
+	Profile string   `yaml:"profile"` // deny-all: the allow list of runsc-deny-all-v1
+	Action  string   `yaml:"action"`  // ERRNO, TRAP or KILL
+	Allow   []string `yaml:"allow"`   // further names; every one of them is a hole, and the census shows it
+}
+
+// LimitsConfig is the grant of the host, and two caps of the host beside it.
+type LimitsConfig struct {
+	CPU       Duration `yaml:"cpu"`
+	Memory    Size     `yaml:"memory"`
+	Processes int64    `yaml:"processes"`
+	Scratch   Size     `yaml:"scratch"`
+	Wall      Duration `yaml:"wall"`
+	Output    Size     `yaml:"output"`
+	Artifacts Size     `yaml:"artifacts"`
+	HostTasks int64    `yaml:"host_tasks"` // pids.max of the job's cgroup: the runtime's own threads and stubs
+	Swap      Size     `yaml:"swap"`
+}
+
+// Limits returns the grant in the contract's form.
+func (l LimitsConfig) Limits() sandbox.Limits {
+	return sandbox.Limits{
+		CPUMillis:     time.Duration(l.CPU).Milliseconds(),
+		MemoryBytes:   int64(l.Memory),
+		Processes:     l.Processes,
+		ScratchBytes:  int64(l.Scratch),
+		WallTime:      time.Duration(l.Wall),
+		OutputBytes:   int64(l.Output),
+		ArtifactBytes: int64(l.Artifacts),
+	}
+}
+
+// DefaultConfig is the deny-all profile with the seed's numbers.
+func DefaultConfig() Config {
+	return Config{
+		Version:      1,
+		Runtime:      RuntimeConfig{Path: "/usr/local/bin/runsc", Platform: "systrap"},
+		ImageStore:   "/var/lib/tenwalls/images",
+		StateDir:     "/var/lib/tenwalls/runner",
+		CgroupParent: "/tenwalls",
+		EntryPoints:  EntryPoints{Profile: "deny-all", Action: "ERRNO"},
+		Network:      "none",
+		Limits: LimitsConfig{
+			CPU: Duration(2 * time.Second), Memory: 256 << 20, Processes: 32, Scratch: 64 << 20,
+			Wall: Duration(10 * time.Second), Output: 1 << 20, Artifacts: 16 << 20, HostTasks: 512,
+		},
+	}
+}
+
+// File is where the configuration was read from, empty when it was not.
+func (c Config) File() string { return c.file }
+
+// LoadConfig reads and checks the file. Every error names the file and, where
+// there is one, the line and the field.
+func LoadConfig(file string) (Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, fmt.Errorf("runner configuration: %w (harness config init writes one)", err)
+	}
+	return ParseConfig(data, file)
+}
+
+// ParseConfig is LoadConfig over bytes. Fields that are not given keep the
+// values of [DefaultConfig]; file is used in messages and for relative paths.
+func ParseConfig(data []byte, file string) (Config, error) {
+	c := DefaultConfig()
+	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
+	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return Config{}, fmt.Errorf("runner configuration %s: %s", file, strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	var extra any
+	if err := dec.Decode(&extra); !errors.Is(err, io.EOF) {
+		return Config{}, fmt.Errorf("runner configuration %s: more than one YAML document: keep one", file)
+	}
+	c.file = file
+	if err := c.Check(); err != nil {
+		return Config{}, locate(err, data, file)
+	}
+	return c, nil
+}
+
+// fieldError is a wrong value of one field, by its path in the file.
+type fieldError struct{ field, problem string }
+
+func (e fieldError) Error() string { return e.field + ": " + e.problem }
+
+// locate adds the file and the line of each field error.
+func locate(err error, data []byte, file string) error {
+	var list interface{ Unwrap() []error }
+	if !errors.As(err, &list) {
+		return fmt.Errorf("runner configuration %s: %w", file, err)
+	}
+	var out []error
+	for _, e := range list.Unwrap() {
+		var f fieldError
+		where := file
+		if errors.As(e, &f) {
+			if line := lineOf(data, f.field); line > 0 {
+				where = fmt.Sprintf("%s:%d", file, line)
+			}
+		}
+		out = append(out, fmt.Errorf("runner configuration %s: %w", where, e))
+	}
+	return errors.Join(out...)
+}
+
+// lineOf finds the line on which a field's value stands; 0 when the field is
+// not in the file (its default is wrong only together with something else).
+func lineOf(data []byte, field string) int {
+	path, err := yaml.PathString("$." + field)
+	if err != nil {
+		return 0
+	}
+	node, err := path.ReadNode(bytes.NewReader(data))
+	if err != nil || node == nil || node.GetToken() == nil {
+		return 0
+	}
+	return node.GetToken().Position.Line
+}
+
+var cgroupPath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._-]*)+$`)
+
+// ownFlags are runsc's flags that the runner itself sets.
+var ownFlags = []string{"root", "network", "platform", "ignore-cgroups", "oci-seccomp", "debug-log", "log", "log-format", "rootless", "host-uds", "overlay2"}
+
+// Check looks at every field and joins what is wrong.
+func (c Config) Check() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fieldError{field, fmt.Sprintf(format, args...)})
+	}
+	if c.Version != 1 {
+		bad("version", "is %d: this program reads version 1", c.Version)
+	}
+	for _, p := range []struct{ field, path string }{
+		{"runtime.path", c.Runtime.Path}, {"image_store", c.ImageStore}, {"state_dir", c.StateDir},
+	} {
+		if !filepath.IsAbs(p.path) || filepath.Clean(p.path) != p.path || p.path == "/" {
+			bad(p.field, "%q is not an absolute, clean path", p.path)
+		}
+	}
+	if c.Image != "" && !filepath.IsAbs(c.Image) {
+		bad("image", "%q is not an absolute path (an OCI layout or a root file system folder)", c.Image)
+	}
+	if !slices.Contains([]string{"systrap", "ptrace", "kvm"}, c.Runtime.Platform) {
+		bad("runtime.platform", "%q: use systrap, ptrace or kvm", c.Runtime.Platform)
+	}
+	for i, f := range c.Runtime.Flags {
+		name, _, _ := strings.Cut(strings.TrimLeft(f, "-"), "=")
+		switch {
+		case !strings.HasPrefix(f, "-"):
+			bad(fmt.Sprintf("runtime.flags[%d]", i), "%q does not begin with a dash: write --name=value in one item", f)
+		case slices.Contains(ownFlags, name):
+			bad(fmt.Sprintf("runtime.flags[%d]", i), "--%s is set by the runner itself: remove it", name)
+		}
+	}
+	if !cgroupPath.MatchString(c.CgroupParent) {
+		bad("cgroup_parent", "%q: use a path below the hierarchy's root, for example /tenwalls", c.CgroupParent)
+	}
+	if c.EntryPoints.Profile != "deny-all" {
+		bad("entry_points.profile", "%q: the only profile is deny-all", c.EntryPoints.Profile)
+	}
+	if !slices.Contains([]string{"ERRNO", "TRAP", "KILL"}, c.EntryPoints.Action) {
+		bad("entry_points.action", "%q: use ERRNO, TRAP or KILL (runsc refuses LOG and KILL_PROCESS)", c.EntryPoints.Action)
+	}
+	if c.Network != "none" {
+		bad("network", "%q: the only network profile is none", c.Network)
+	}
+	return errors.Join(append(errs, c.Limits.check()...)...)
+}
+
+func (l LimitsConfig) check() (errs []error) {
+	between := func(field string, v, low, high int64, words string) {
+		if v < low || v > high {
+			errs = append(errs, fieldError{"limits." + field, words})
+		}
+	}
+	between("cpu", int64(l.CPU), int64(time.Second), int64(24*time.Hour), "must be 1s to 24h, in whole seconds: the guest kernel's limit counts seconds")
+	if time.Duration(l.CPU)%time.Second != 0 {
+		errs = append(errs, fieldError{"limits.cpu", "must be in whole seconds: the guest kernel's limit counts seconds"})
+	}
+	between("memory", int64(l.Memory), 96<<20, 1<<40, "must be 96MiB to 1TiB: the runtime itself needs about 60 MiB of it")
+	between("processes", l.Processes, 8, 1<<15, "must be 8 to 32768")
+	between("scratch", int64(l.Scratch), 1<<20, int64(l.Memory), "must be 1MiB to limits.memory: scratch is memory")
+	if int64(l.Scratch)%4096 != 0 {
+		errs = append(errs, fieldError{"limits.scratch", "must be in whole pages of 4096 bytes"})
+	}
+	between("wall", int64(l.Wall), int64(time.Second), int64(24*time.Hour), "must be 1s to 24h")
+	between("output", int64(l.Output), 64<<10, 64<<20, "must be 64KiB to 64MiB: it is held in memory")
+	between("artifacts", int64(l.Artifacts), 0, int64(l.Scratch), "must be 0 to limits.scratch")
+	between("host_tasks", l.HostTasks, 128, 1<<20, "must be 128 or more: below it the runtime itself cannot make its threads")
+	between("swap", int64(l.Swap), 0, 0, "must be 0: schema one grants no swap")
+	return errs
+}
