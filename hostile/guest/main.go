@@ -1,0 +1,63 @@
+// Go names its mappings by prctl(2), which the deny-all filter refuses; where
+// the filter ends its caller, no program that does so would start.
+//go:debug decoratemappings=0
+
+// Command guest is the payload: one static program that runs inside the
+// sandbox, makes the attempts it is ordered to make, and says what came back.
+// It is run as
+//
+//	/tenwalls/guest ORDER
+//
+// where ORDER is a hostile.Order in JSON. Every line it prints on standard
+// output that is a hostile.Claim comes from here; a route may print other bytes
+// where printing is the attempt.
+//
+// What this program does not prove: anything. It runs inside a sandbox that may
+// be broken, so its claims are data and never the authority where the host can
+// look. It proves even less about a place: a number (EPERM) names no wall, so
+// each route shows in the claim's note how it knows which wall answered, and
+// says hostile.Unknown where it does not know.
+//
+// Parameters of the routes in this program, by their names in Order.Params
+// (a route that needs a missing one ends with a failed claim):
+//
+//	scratch                  the writable folder; "/scratch" when missing
+//	canary                   path of the canary; credentials routes, each has its own when missing
+//	env                      names of the variables the job declared, joined by commas; none when missing
+//	addr4, addr6             "192.0.2.1:80", "[2001:db8::1]:80"; connection routes
+//	resolver                 "192.0.2.1:53"; connection/dns and metadata/by-name
+//	name                     the name asked for by metadata/by-name; "metadata.google.internal" when missing
+//	proxy                    "192.0.2.1:3128"; metadata/proxy, "HTTP_PROXY" and its like are read when missing
+//	unix_path, unix_abstract host listeners; connection/unix-path, connection/unix-abstract
+//	open_dir                 the folder of mode 0777 on a read-only mount; "/tenwalls/open" when missing
+//	neighbour_name           a name that only the neighbour's files bear; neighbour/walk and neighbour/processes
+//	neighbour_path           host path of the neighbour's folder; neighbour/known-path
+//	neighbour_secret_sha256  digest in hex of the neighbour's secret; neighbour/walk
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"tenwalls.dev/harness/hostile"
+)
+
+func main() {
+	// RLIMIT_NPROC counts threads: one processor keeps the runtime at a handful.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(50)
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: guest ORDER")
+		os.Exit(2)
+	}
+	order, err := hostile.ParseOrder(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guest:", err)
+		os.Exit(2)
+	}
+	for _, name := range order.Routes {
+		tryRoute(name, order, os.Stdout.Fd())
+	}
+}

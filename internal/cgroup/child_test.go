@@ -1,0 +1,69 @@
+package cgroup
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// actVar makes the test binary act as a child instead of testing.
+const actVar = "TENWALLS_TEST_ACT"
+
+func TestMain(m *testing.M) {
+	if word := os.Getenv(actVar); word != "" {
+		os.Exit(act(word))
+	}
+	os.Exit(m.Run())
+}
+
+// act says on stdout where the child found itself at its start, then acts.
+func act(word string) int {
+	where, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 2
+	}
+	os.Stdout.Write(where)
+	os.Stdout.Close()
+	switch word {
+	case "where":
+	case "spin":
+		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+		}
+	case "hog":
+		for {
+			block := make([]byte, 1<<20)
+			for i := 0; i < len(block); i += 4096 {
+				block[i] = 1
+			}
+			hogged = append(hogged, block)
+		}
+	case "sleep":
+		select {}
+	default: // a number: so many children that only sleep
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return 2
+		}
+		for range n {
+			c := exec.Command("/bin/sleep", "1000")
+			if err := c.Start(); err != nil {
+				return 3
+			}
+		}
+		select {}
+	}
+	return 0
+}
+
+var hogged [][]byte
+
+func child(act string) (*exec.Cmd, *strings.Builder) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), actVar+"="+act)
+	out := new(strings.Builder)
+	cmd.Stdout = out
+	return cmd, out
+}
