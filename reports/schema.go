@@ -1,0 +1,96 @@
+package reports
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+//go:embed schema/report-v1.schema.json
+var schemaJSON []byte
+
+// SchemaJSON returns the JSON Schema (draft 2020-12) of report.json.
+func SchemaJSON() []byte { return slices.Clone(schemaJSON) }
+
+// compiled is the schema, compiled once. It is part of the program: that it
+// compiles is shown by a test, and a failure is a fault of the program.
+var compiled = sync.OnceValue(func() *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaJSON))
+	if err != nil {
+		panic(fmt.Errorf("reports: embedded schema: %w", err))
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is ever loaded from elsewhere
+	if err := c.AddResource(Schema, doc); err != nil {
+		panic(fmt.Errorf("reports: embedded schema: %w", err))
+	}
+	return c.MustCompile(Schema)
+})
+
+// validate holds the encoded report against the schema, and against the one
+// rule that a schema cannot say: ids of trials are unique.
+func validate(data []byte) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	if err := compiled().Validate(doc); err != nil {
+		var invalid *jsonschema.ValidationError
+		if errors.As(err, &invalid) {
+			return faults(invalid)
+		}
+		return err
+	}
+	seen := map[string]int{}
+	for i, t := range doc.(map[string]any)["trials"].([]any) {
+		id := t.(map[string]any)["id"].(string) // a string there: the schema says so
+		if first, ok := seen[id]; ok {
+			return fmt.Errorf("trials/%d/id: %s stands at trials/%d already", i, Harmless(id), first)
+		}
+		seen[id] = i
+	}
+	return nil
+}
+
+// maxFaults bounds how many faults one error names.
+const maxFaults = 8
+
+// faults turns the validator's tree into one error a fault, each with the path
+// of its field.
+func faults(e *jsonschema.ValidationError) error {
+	printer := message.NewPrinter(language.English)
+	var out []error
+	more := 0
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		for _, c := range e.Causes {
+			walk(c)
+		}
+		switch {
+		case len(e.Causes) > 0:
+		case len(out) == maxFaults:
+			more++
+		default:
+			path := strings.Join(e.InstanceLocation, "/")
+			if path == "" {
+				path = "report"
+			}
+			out = append(out, fmt.Errorf("%s: %s", short(path, maxNoteShown), short(e.ErrorKind.LocalizedString(printer), 2*maxNoteShown)))
+		}
+	}
+	walk(e)
+	if more > 0 {
+		out = append(out, fmt.Errorf("... and %d more", more))
+	}
+	return errors.Join(out...)
+}

@@ -1,0 +1,30 @@
+package reports
+
+import "tenwalls.dev/harness/observers"
+
+// Measured returns the number of the reading that the want is about.
+func (w Want) Measured(r observers.Reading) int64 {
+	switch w.Moment {
+	case After:
+		return r.After
+	case Growth:
+		return r.After - r.Before
+	default:
+		return r.Worst
+	}
+}
+
+// Met reports whether the reading is as wanted. An unknown rule is never met.
+func (w Want) Met(r observers.Reading) bool {
+	n := w.Measured(r)
+	switch w.Rule {
+	case AtMost:
+		return n <= w.Bound
+	case AtLeast:
+		return n >= w.Bound
+	case Exactly:
+		return n == w.Bound
+	default:
+		return false
+	}
+}
