@@ -130,8 +130,13 @@ func sendFrame(p *Probe) {
 			p.Happened(call, int64(len(frame)), "the frame was taken")
 			return
 		}
+		if errnoOf(err) == unix.ENXIO || errnoOf(err) == unix.ENODEV { // no link of that number
+			continue
+		}
 		p.unreached(call, unix.SYS_SENDTO, err, nowhere)
+		return
 	}
+	p.Failed("no link takes a frame")
 }
 
 // setUpRing makes a ring. With one, IORING_OP_SOCKET and IORING_OP_CONNECT are

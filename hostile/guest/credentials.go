@@ -45,14 +45,16 @@ func throughSymlink(p *Probe) {
 // present tells whether the canary is there, which only a stat that leads to a
 // file of its own can show. One that is missing is claimed as refused by ENOENT,
 // which is not what the attempt expects, and not as reached.
-func (p *Probe) present(path string) (*unix.Stat_t, bool) {
+func (p *Probe) present(name string) (*unix.Stat_t, bool) {
 	var st unix.Stat_t
-	err := unix.Stat(path, &st)
+	err := unix.Stat(name, &st)
 	if err == nil {
 		return &st, true
 	}
-	errno := errnoOf(err)
-	p.Refused(kindOf(errno), hostile.Unknown, "newfstatat("+path+")", 0, "the canary is not there to be refused: "+errnoName(errno))
+	p.refusedBy("newfstatat("+name+")", unix.SYS_NEWFSTATAT, errnoOf(err), func(errno syscall.Errno) (hostile.Place, string) {
+		place, note := bySearch(name)(errno)
+		return place, "nothing shows that the canary is there: " + note
+	})
 	return nil, false
 }
 

@@ -23,7 +23,7 @@ func kindOf(errno syscall.Errno) hostile.Kind {
 var errnoKinds = func() map[hostile.Kind]bool {
 	m := map[hostile.Kind]bool{}
 	for _, k := range hostile.Kinds() {
-		if k != "" && k[0] == 'E' && k != hostile.Ended {
+		if k != "" && k[0] == 'E' {
 			m[k] = true
 		}
 	}

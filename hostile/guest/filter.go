@@ -16,12 +16,8 @@ const childTimeout = time.Second
 // kernel itself says EPERM for want of a capability.
 const ownNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET
 
-// filterRefuses tells whether the entry-point filter refuses that system call.
-// See filterAnswer.
-func filterRefuses(trap uintptr) bool {
-	refused, _, _ := filterAnswer(trap)
-	return refused
-}
+// saysEPERM is how a filter that refuses by ERRNO is known.
+const saysEPERM = "the same call says EPERM also with arguments and capabilities to which the kernel has another answer"
 
 // filterAnswer tells whether the entry-point filter refuses that system call,
 // how (EPERM or SIGSYS), and how that is known. A filter decides on the number
@@ -40,7 +36,7 @@ func filterAnswer(trap uintptr) (refused bool, how hostile.Kind, note string) {
 	case answer.undecided:
 		return false, hostile.Other, "EPERM, which for this call comes from the kernel as well"
 	case answer.refused:
-		return true, hostile.EPERM, "the same call says EPERM also with arguments and capabilities for which the kernel has another answer"
+		return true, hostile.EPERM, saysEPERM
 	}
 	return false, hostile.Other, "with arguments that the kernel itself refuses the call says " + errnoName(answer.errno)
 }
@@ -73,10 +69,12 @@ func askFilter(traps []uintptr) []filterVerdict {
 	for j, end := range tryCalls(ownNamespaces, harmlessRows(privileged), childTimeout) {
 		v := &out[again[j]]
 		switch {
-		case end.errno == unix.EPERM && !alwaysEPERM(traps[again[j]]), end.failed != nil && !needsCapability(traps[again[j]]):
-			v.refused = true
-		case end.errno == unix.EPERM, end.failed != nil:
+		case !wantsCapability(traps[again[j]]):
+			v.refused = true // whatever else stands in the way of new namespaces
+		case end.failed != nil, end.errno == unix.EPERM && deaf(traps[again[j]]):
 			v.undecided = true
+		case end.errno == unix.EPERM:
+			v.refused = true
 		}
 	}
 	return out
@@ -85,7 +83,10 @@ func askFilter(traps []uintptr) []filterVerdict {
 func harmlessRows(traps []uintptr) []callRow {
 	rows := make([]callRow, len(traps))
 	for i, trap := range traps {
-		rows[i] = callRow{trap: trap, args: harmless(trap), twice: makesChild(trap)}
+		rows[i] = callRow{trap: trap, args: harmless(trap)}
+		if makesChild(trap) {
+			rows[i].twice = 1
+		}
 	}
 	return rows
 }

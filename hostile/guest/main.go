@@ -21,6 +21,8 @@
 // Parameters of the routes in this program, by their names in Order.Params
 // (a route that needs a missing one ends with a failed claim):
 //
+//	claims_file              path in scratch that gets a copy of each claim; none when missing
+//	linger_ms                how long the payload stays after the last route; not at all when missing
 //	scratch                  the writable folder; "/scratch" when missing
 //	canary                   path of the canary; credentials routes, each has its own when missing
 //	env                      names of the variables the job declared, joined by commas; none when missing
@@ -30,6 +32,8 @@
 //	proxy                    "192.0.2.1:3128"; metadata/proxy, "HTTP_PROXY" and its like are read when missing
 //	unix_path, unix_abstract host listeners; connection/unix-path, connection/unix-abstract
 //	open_dir                 the folder of mode 0777 on a read-only mount; "/tenwalls/open" when missing
+//	uid, hostname            what the profile gives; "65534" and "sandbox" when missing
+//	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs, not run when missing
 //	neighbour_name           a name that only the neighbour's files bear; neighbour/walk and neighbour/processes
 //	neighbour_path           host path of the neighbour's folder; neighbour/known-path
 //	neighbour_secret_sha256  digest in hex of the neighbour's secret; neighbour/walk
@@ -40,6 +44,10 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/hostile"
 )
@@ -52,12 +60,47 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: guest ORDER")
 		os.Exit(2)
 	}
+	if os.Args[1] == asSetUID {
+		if err := sayEffectiveUID(); err != nil {
+			fmt.Fprintln(os.Stderr, "guest:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	order, err := hostile.ParseOrder(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 		os.Exit(2)
 	}
+	copies, err := openCopies(order)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guest:", err)
+		os.Exit(1)
+	}
 	for _, name := range order.Routes {
-		tryRoute(name, order, os.Stdout.Fd())
+		tryRoute(name, order, os.Stdout.Fd(), copies)
+	}
+	linger(order)
+}
+
+// openCopies opens the file in scratch that gets a copy of each claim, so that
+// the harness knows of an act while the job runs; -1 when none is asked for.
+func openCopies(order hostile.Order) (int, error) {
+	file := order.Params["claims_file"]
+	if file == "" {
+		return -1, nil
+	}
+	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", file, err)
+	}
+	return fd, nil
+}
+
+// linger keeps the job there for a moment, so that the host can look at it.
+func linger(order hostile.Order) {
+	ms, err := strconv.Atoi(order.Params["linger_ms"])
+	if err == nil {
+		time.Sleep(time.Duration(ms) * time.Millisecond)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"unsafe"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 )
@@ -119,7 +119,7 @@ func devourStacks(p *Probe) {
 			return 0, err
 		}
 		order := c.orderOn(stack)
-		order.low = uintptr(unsafe.Pointer(&stack[0]))
+		order.low = addressOf(stack)
 		if errno := c.start(rawThread, order); errno != 0 {
 			return 0, fmt.Errorf("start a thread: %w", errno)
 		}
@@ -154,6 +154,7 @@ func devourPipes(p *Probe) {
 
 // devourHeap lets the Go runtime's heap grow by small objects that stay.
 func devourHeap(p *Probe) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // all of it stays; looking for garbage costs only time
 	type object [4096]byte
 	var kept []*[256]*object
 	devour(p, "allocate on the heap", func(n int) (taken int, err error) {

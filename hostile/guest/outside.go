@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"syscall"
 
@@ -125,7 +126,6 @@ func (p *Probe) createOn(wanted func(*mountinfo.Info) bool) {
 }
 
 // wrote claims that a file outside was opened for writing, and closes it.
-// Nothing is written to what was not made here: to append nothing is harmless.
 func (p *Probe) wrote(call string, fd int) {
 	p.Happened(call, 0, "open for writing")
 	unix.Close(fd) //nolint:errcheck,gosec // the claim is made
@@ -150,11 +150,15 @@ func (p *Probe) openFiles(words string, flags int) {
 		}
 		call := fmt.Sprintf("openat(%s, %s) on %s", t.path, words, t.mount.Mountpoint)
 		_, note := owned(&t.stat, unix.W_OK)
+		before, _ := os.ReadFile(t.path) //nolint:errcheck // what cannot be read is not put back
 		p.Reached(call, t.mount.FSType+" "+t.mount.Options+"; "+note)
 		fd, err := unix.Open(t.path, flags|unix.O_CLOEXEC, 0)
 		if err != nil {
 			p.refusedBy(call, unix.SYS_OPENAT, errnoOf(err), t.behind)
 			continue
+		}
+		if flags&unix.O_TRUNC != 0 { // other routes need what was in it
+			unix.Write(fd, before) //nolint:errcheck,gosec // the claim is what counts
 		}
 		p.wrote(call, fd)
 	}

@@ -20,49 +20,46 @@ var (
 )
 
 // writeSettings opens every kernel setting for writing, and claims once for
-// each answer that came, with the number of settings that gave it.
+// each answer that came, with the first setting and the number of them.
 func writeSettings(p *Probe) {
 	type answer struct {
-		first string
+		target
 		count int64
-		stat  unix.Stat_t
 	}
 	answers := map[syscall.Errno]*answer{}
 	var order []syscall.Errno
-	reached := false
 	err := filepath.WalkDir("/proc/sys", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		var st unix.Stat_t
+		if err != nil || !d.Type().IsRegular() || unix.Stat(name, &st) != nil {
 			return nil //nolint:nilerr // what cannot be listed cannot be written by name
 		}
-		var st unix.Stat_t
-		if unix.Stat(name, &st) != nil {
-			return nil
-		}
-		if !reached {
-			reached = true
+		if len(order) == 0 {
 			p.Reached("openat(/proc/sys/..., O_WRONLY)", "the first is "+name)
 		}
 		fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
-			p.wrote("openat("+name+", O_WRONLY)", fd)
-			return nil
+			unix.Close(fd) //nolint:errcheck,gosec // nothing was written
 		}
 		errno := errnoOf(err)
 		if answers[errno] == nil {
-			answers[errno] = &answer{first: name, stat: st}
+			answers[errno] = &answer{target: target{path: name, stat: st}}
 			order = append(order, errno)
 		}
 		answers[errno].count++
 		return nil
 	})
-	if err != nil || !reached {
+	if err != nil || len(order) == 0 {
 		p.Failed(fmt.Sprintf("no kernel setting is there: %v", err))
 	}
 	for _, errno := range order {
 		a := answers[errno]
-		t := target{path: a.first, stat: a.stat}
-		place, note := t.behind(errno)
-		p.Refused(kindOf(errno), place, "openat("+a.first+", O_WRONLY) and its like", a.count, note)
+		call := "openat(" + a.path + ", O_WRONLY) and its like"
+		if errno == 0 {
+			p.Happened(call, a.count, "open for writing")
+			continue
+		}
+		place, note := a.behind(errno)
+		p.Refused(kindOf(errno), place, call, a.count, note)
 	}
 }
 

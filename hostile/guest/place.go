@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"syscall"
 
@@ -47,8 +48,12 @@ func (p *Probe) refusedAt(call string, trap uintptr, end ending, where behind) b
 func (p *Probe) refusedBy(call string, trap uintptr, errno syscall.Errno, where behind) {
 	kind := kindOf(errno)
 	if errno == unix.EPERM {
-		if refused, how, note := filterAnswer(trap); refused && how == hostile.EPERM {
-			p.Refused(kind, hostile.EntryPointFilter, call, 0, note)
+		switch a := askFilter([]uintptr{trap})[0]; {
+		case a.undecided:
+			p.Refused(kind, hostile.Unknown, call, 0, "the kernel says EPERM to this call whatever its arguments, as a filter would")
+			return
+		case a.refused && a.errno == unix.EPERM:
+			p.Refused(kind, hostile.EntryPointFilter, call, 0, saysEPERM)
 			return
 		}
 	}
@@ -66,29 +71,59 @@ func (p *Probe) refusedBy(call string, trap uintptr, errno syscall.Errno, where 
 	p.Refused(kind, place, call, 0, note)
 }
 
-// owned describes who owns a file and tells whether that alone forbids us the
-// wanted access (4 read, 2 write, 1 search), as path_resolution(7) has it for a
-// process without capabilities.
+// identity is whom the kernel takes a process for.
+type identity struct{ uid, gid uint32 }
+
+func ownIdentity() identity { return identity{uint32(os.Getuid()), uint32(os.Getgid())} }
+
+// owned describes who owns a file, and us.
 func owned(st *unix.Stat_t, want uint32) (forbids bool, note string) {
-	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
-	shift := 0
-	switch {
-	case st.Uid == uid:
-		shift = 6
-	case st.Gid == gid:
-		shift = 3
-	}
-	forbids = uid != 0 && (st.Mode>>shift)&want != want
-	return forbids, fmt.Sprintf("there, uid %d gid %d mode %04o; we are uid %d gid %d", st.Uid, st.Gid, st.Mode&0o7777, uid, gid)
+	return ownIdentity().forbidden(st, want)
 }
 
-// byOwnership is the behind of an open of a file that has that status: EACCES is
-// at the file ownership when owner and mode alone forbid the access. That the
+// forbidden tells whether owner and mode of a file alone forbid the wanted access
+// (4 read, 2 write, 1 search), as path_resolution(7) has it for a process
+// without capabilities.
+func (id identity) forbidden(st *unix.Stat_t, want uint32) (forbids bool, note string) {
+	shift := 0
+	switch {
+	case st.Uid == id.uid:
+		shift = 6
+	case st.Gid == id.gid:
+		shift = 3
+	}
+	forbids = id.uid != 0 && (st.Mode>>shift)&want != want
+	return forbids, fmt.Sprintf("there, uid %d gid %d mode %04o; we are uid %d gid %d", st.Uid, st.Gid, st.Mode&0o7777, id.uid, id.gid)
+}
+
+// byOwnership is the behind of an open of a file that has that status. That the
 // folders above it let us through is known from the stat itself.
-func byOwnership(st *unix.Stat_t, want uint32) behind {
+func byOwnership(st *unix.Stat_t, want uint32) behind { return ownIdentity().behind(st, want) }
+
+// behind says that EACCES is at the file ownership when owner and mode alone
+// forbid the access.
+func (id identity) behind(st *unix.Stat_t, want uint32) behind {
 	return func(errno syscall.Errno) (hostile.Place, string) {
-		if forbids, note := owned(st, want); forbids && errno == unix.EACCES {
+		if forbids, note := id.forbidden(st, want); forbids && errno == unix.EACCES {
 			return hostile.FileOwnership, note
+		}
+		return nowhere(errno)
+	}
+}
+
+// bySearch is the behind of reaching a path that cannot even be looked at: EACCES
+// is at the ownership of the first folder above it that does not let us through.
+func bySearch(name string) behind {
+	return func(errno syscall.Errno) (hostile.Place, string) {
+		for above := path.Dir(name); errno == unix.EACCES; above = path.Dir(above) {
+			var st unix.Stat_t
+			if unix.Stat(above, &st) == nil {
+				place, note := byOwnership(&st, unix.X_OK)(errno)
+				return place, above + ": " + note
+			}
+			if above == path.Dir(above) {
+				break
+			}
 		}
 		return nowhere(errno)
 	}
@@ -108,13 +143,13 @@ func ownMounts() ([]*mountinfo.Info, error) {
 	return mounts, nil
 }
 
-// mountOf returns the mount that holds path: the last one of the longest mount
+// mountOf returns the mount that holds name: the last one of the longest mount
 // point above it. nil when the table has none.
-func mountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
+func mountOf(mounts []*mountinfo.Info, name string) *mountinfo.Info {
 	var best *mountinfo.Info
 	for _, m := range mounts {
 		above := strings.TrimSuffix(m.Mountpoint, "/") + "/"
-		if strings.HasPrefix(path+"/", above) && (best == nil || len(m.Mountpoint) >= len(best.Mountpoint)) {
+		if strings.HasPrefix(name+"/", above) && (best == nil || len(m.Mountpoint) >= len(best.Mountpoint)) {
 			best = m
 		}
 	}
@@ -137,13 +172,13 @@ func hasOption(options, want string) bool {
 
 // byMount is the behind of an act on a path: EROFS is at the read-only mount
 // when the own mount table shows that mount as read-only.
-func byMount(path string) behind {
+func byMount(name string) behind {
 	return func(errno syscall.Errno) (hostile.Place, string) {
 		mounts, err := ownMounts()
 		if err != nil {
 			return hostile.Unknown, err.Error()
 		}
-		if m := mountOf(mounts, path); m != nil && errno == unix.EROFS && readOnly(m) {
+		if m := mountOf(mounts, name); m != nil && errno == unix.EROFS && readOnly(m) {
 			return hostile.ReadOnlyMount, fmt.Sprintf("the mount table has %s as %s %s", m.Mountpoint, m.FSType, m.Options)
 		}
 		return nowhere(errno)

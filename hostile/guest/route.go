@@ -30,11 +30,12 @@ func route(attempt, name string, run func(*Probe)) struct{} {
 	return struct{}{}
 }
 
-// tryRoute runs one route of the order and claims on descriptor fd. A panic of
+// tryRoute runs one route of the order and claims on descriptor fd,
+// with a copy on descriptor copies unless that is -1. A panic of
 // the route becomes a failed claim, so that the next route is still tried.
-func tryRoute(name string, order hostile.Order, fd uintptr) {
+func tryRoute(name string, order hostile.Order, fd uintptr, copies int) {
 	attempt, rest, _ := strings.Cut(name, "/")
-	p := &Probe{attempt: attempt, route: rest, order: order, fd: int(fd)}
+	p := &Probe{attempt: attempt, route: rest, order: order, fd: int(fd), copies: copies}
 	defer func() {
 		var missing missingParam
 		switch r := recover().(type) {

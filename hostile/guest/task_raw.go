@@ -80,6 +80,9 @@ func (c *crew) orderOn(stack []byte) *rawOrder {
 	return order
 }
 
+// addressOf returns where a mapping starts, which never moves.
+func addressOf(mapping []byte) uintptr { return uintptr(unsafe.Pointer(&mapping[0])) }
+
 // start makes the task.
 func (c *crew) start(flags uintptr, order *rawOrder) syscall.Errno {
 	if tid := cloneRaw(flags, order); tid < 0 {

@@ -29,6 +29,7 @@ const piece = 1 << 18
 type meter struct {
 	fastest int64 // ns that the fastest piece took
 	used    int64 // ns
+	stop    int64 // not 0: work no more
 }
 
 // add counts a piece that took so many ns.
@@ -75,13 +76,13 @@ func (s *spinner) launch() (pid uintptr, errno syscall.Errno) {
 	if pid != 0 || errno != 0 {
 		return pid, errno
 	}
-	s.hearSignals()
+	hearSignals(uintptr(unix.SIGXCPU), s.way == spinDeaf)
 	for i := range s.beside {
 		if s.beside[i] != nil {
 			cloneRaw(rawThread, s.beside[i])
 		}
 	}
-	for s.spin(); s.relay && s.meter.used < int64(s.share); s.spin() {
+	for s.spin(); s.relay && s.more(); s.spin() {
 		if pid, errno = fork(); errno != 0 || pid != 0 {
 			break
 		}
@@ -90,26 +91,33 @@ func (s *spinner) launch() (pid uintptr, errno syscall.Errno) {
 	return 0, 0
 }
 
-// hearSignals unblocks every signal, with SIGXCPU at its default or ignored.
+// hearSignals unblocks every signal in a child, with one of them at its default
+// or ignored instead of at the runtime's handler.
 //
 //go:nosplit
 //go:norace
-func (s *spinner) hearSignals() {
+func hearSignals(signal uintptr, ignored bool) {
 	action := [8]uint64{} // SIG_DFL, larger than a struct sigaction of any machine
-	if s.way == spinDeaf {
+	if ignored {
 		action[0] = 1 // SIG_IGN
 	}
-	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGXCPU), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, signal, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 	action[0] = 0 // no signal
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 }
+
+// more tells whether the work goes on.
+//
+//go:nosplit
+//go:norace
+func (s *spinner) more() bool { return s.meter.used < int64(s.share) && s.meter.stop == 0 }
 
 // spin works until the share or the limit in time is used up.
 //
 //go:nosplit
 //go:norace
 func (s *spinner) spin() {
-	for s.meter.used < int64(s.share) {
+	for s.more() {
 		if s.until > 0 && clock(unix.CLOCK_PROCESS_CPUTIME_ID) >= int64(s.until) {
 			return
 		}

@@ -106,7 +106,7 @@ func runBatch(flags uintptr, b *callBatch, timeout time.Duration) ending {
 		return ending{failed: syscall.Errno(-pid)}
 	}
 	seen, deadline := atomic.LoadUintptr(&b.at), time.Now().Add(timeout)
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 2*time.Millisecond) {
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 10*time.Millisecond) {
 		var status syscall.WaitStatus
 		got, err := syscall.Wait4(int(pid), &status, syscall.WNOHANG, nil)
 		switch {

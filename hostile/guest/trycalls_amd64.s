@@ -22,7 +22,7 @@ child:
 	MOVQ 0(R12), R14 // at
 	CMPQ R14, 8(R12) // end
 	JCC  end
-	IMULQ $72, R14, R15
+	IMUL3Q $72, R14, R15
 	ADDQ 16(R12), R15 // rows
 	MOVQ 0(R15), AX   // trap
 	MOVQ 8(R15), DI   // args

@@ -80,7 +80,7 @@ func TestCreateUndoesWhatItMade(t *testing.T) {
 	g.Expect(filepath.Join(root, "run")).NotTo(BeADirectory())
 	g.Expect(os.Mkdir(filepath.Join(root, "run"), 0o755)).To(Succeed())
 	_, err = h.Create("/run", Limits{})
-	g.Expect(err).To(MatchError(And(MatchError(fs.ErrExist), MatchError(ContainSubstring("an earlier job left it")))))
+	g.Expect(err).To(And(MatchError(fs.ErrExist), MatchError(ContainSubstring("an earlier job left it"))))
 	g.Expect(filepath.Join(root, "run")).To(BeADirectory(), "another's group stays")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"tenwalls.dev/harness/sandbox"
+	"tenwalls.dev/harness/sandbox/evidence"
 )
 
 // Config is the runner configuration: the one file that a production worker
@@ -235,4 +236,15 @@ func (l LimitsConfig) check() (errs []error) {
 	between("host_tasks", l.HostTasks, 128, 1<<20, "must be 128 or more: below it the runtime itself cannot make its threads")
 	between("swap", int64(l.Swap), 0, 0, "must be 0: schema one grants no swap")
 	return errs
+}
+
+// Digest identifies the effective configuration: "sha256:<hex>" over its
+// canonical JSON, defaults filled in, so that a comment or an order of fields
+// changes nothing.
+func (c Config) Digest() (string, error) {
+	data, err := sandbox.Canonical(c)
+	if err != nil {
+		return "", fmt.Errorf("digest runner configuration: %w", err)
+	}
+	return evidence.Digest(data), nil
 }

@@ -29,7 +29,7 @@ var denyAllEntryPoints = []string{
 	// Processes, threads and signals.
 	"clone", "clone3", "execve", "exit", "exit_group", "wait4", "kill", "tgkill", "getpid", "gettid", "getuid", "getgid",
 	"setsid", "futex", "set_robust_list", "set_tid_address", "rseq", "sched_yield", "sched_getaffinity", "arch_prctl",
-	"prlimit64", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack",
+	"prlimit64", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
 	// Time, chance and waiting.
 	"clock_gettime", "clock_nanosleep", "nanosleep", "getrandom", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2",
 }

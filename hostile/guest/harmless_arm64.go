@@ -1,0 +1,4 @@
+package main
+
+// Calls that only other machines have.
+var capabilityOnlyOfMachine, forksOfMachine []uintptr

@@ -1,0 +1,173 @@
+package suites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"sync"
+
+	"tenwalls.dev/harness/fixtures"
+	"tenwalls.dev/harness/internal/act"
+	"tenwalls.dev/harness/observers"
+)
+
+// eyes are the observers of one run, with their controls.
+type eyes struct {
+	host     observers.Host
+	all      map[string]observers.Observer
+	trees    *observers.Trees
+	secrets  *observers.Secrets
+	counts   *counts
+	controls map[string][]observers.Control // by observer
+	closers  []func() error
+	inForce  readback
+
+	mu sync.Mutex
+}
+
+// openEyes makes every observer that the wanted trials name. An observer that
+// cannot be made is blind, and says why in its control: that is no error.
+func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
+	h := observers.Local()
+	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts()}
+	prefix := s.cfg.CgroupParent
+	spawn := act.Spawner{Host: h, Default: s.helpers()}
+	secrets := []string{s.neighbour.Secret}
+	for _, c := range s.image.Canaries {
+		secrets = append(secrets, c.Value)
+	}
+	var err error
+	if e.secrets, err = observers.NewSecrets(secrets); err != nil {
+		return nil, err
+	}
+	wire := &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}
+	makers := map[string]func() (observers.Observer, error){
+		"canary":     func() (observers.Observer, error) { return e.closing(observers.NewCanary(h, s.image.CanaryFiles())) },
+		"secrets":    func() (observers.Observer, error) { return e.secrets, nil },
+		"egress":     func() (observers.Observer, error) { return e.egress(s, wire) },
+		"link":       func() (observers.Observer, error) { return e.link(s, wire) },
+		"space":      func() (observers.Observer, error) { return observers.NewSpace(h, nil), nil },
+		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(h, prefix, spawn), nil },
+		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(h, prefix, spawn), nil },
+		"memory":     func() (observers.Observer, error) { return observers.NewMemory(h, prefix, spawn), nil },
+		"oom":        func() (observers.Observer, error) { return observers.NewOOM(h, prefix, spawn), nil },
+		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(h, spawn), nil },
+		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(h), nil },
+		"namespaces": func() (observers.Observer, error) { return observers.NewNamespaces(h), nil },
+		"routes":     func() (observers.Observer, error) { return observers.NewRoutes(h, s.world.InPlace), nil },
+		"processes":  func() (observers.Observer, error) { return observers.NewProcesses(h, prefix, spawn), nil },
+		"residue": func() (observers.Observer, error) {
+			return observers.NewResidue(h, observers.Grounds{
+				State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
+				Cgroup: prefix, Scratch: s.dir, Spawn: spawn,
+			}), nil
+		},
+		"listing": func() (observers.Observer, error) { return newListing(s), nil },
+		"output":  func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
+		"census":  func() (observers.Observer, error) { return newCensus(s.allowList()), nil },
+		"clock":   func() (observers.Observer, error) { return clockObserver{}, nil },
+	}
+	for name := range wanted {
+		if name == "trees" {
+			e.trees = &observers.Trees{}
+			continue
+		}
+		make := makers[name]
+		if make == nil {
+			return nil, errors.Join(fmt.Errorf("no observer is named %q", name), e.close())
+		}
+		o, err := make()
+		if err != nil {
+			e.controls[name] = append(e.controls[name], observers.Control{Observer: name, Effect: "the observer is made", Want: "eyes", Seen: "none", Reason: err.Error()})
+			continue
+		}
+		e.all[name] = o
+	}
+	return e, nil
+}
+
+// closing notes that an observer has to be closed.
+func (e *eyes) closing(o *observers.Canary, err error) (observers.Observer, error) {
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, o.Close)
+	return o, nil
+}
+
+func (e *eyes) egress(s *Scene, w *observers.Wire) (observers.Observer, error) {
+	o, err := observers.NewEgress(w)
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, o.Close)
+	for cell, dests := range s.destinations() {
+		if err := o.For(cell, dests); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func (e *eyes) link(s *Scene, w *observers.Wire) (observers.Observer, error) {
+	v4, _ := s.Destination("control")
+	o, err := observers.NewLink(w, v4)
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, func() error { o.Close(); return nil })
+	return o, nil
+}
+
+// destinations are the addresses whose counters belong to a cell.
+func (s *Scene) destinations() map[string][]netip.Addr {
+	c4, c6 := s.Destination("connection")
+	m4, m6 := s.Destination("metadata")
+	return map[string][]netip.Addr{
+		"connection": {c4, c6},
+		"metadata":   append([]netip.Addr{m4, m6}, fixtures.MetadataAddresses()...),
+	}
+}
+
+// control runs every observer's control at once, before the first attempt. The
+// observers whose control needs a running sandbox are controlled there.
+func (e *eyes) control(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, controlWithin)
+	defer cancel()
+	var wg sync.WaitGroup
+	run := func(name string, control func(context.Context) observers.Control) {
+		wg.Go(func() { e.add(name, control(ctx)) })
+	}
+	for name, o := range e.all {
+		if name != "listing" {
+			run(name, o.Control)
+		}
+	}
+	if e.trees != nil {
+		run("trees", e.trees.Control)
+	}
+	wg.Wait()
+}
+
+func (e *eyes) add(name string, c observers.Control) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.controls[name] = append(e.controls[name], c)
+}
+
+// of returns the controls of one observer.
+func (e *eyes) of(name string) []observers.Control {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]observers.Control{}, e.controls[name]...)
+}
+
+func (e *eyes) close() error {
+	var errs []error
+	for _, c := range e.closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,283 @@
+package suites
+
+import (
+	"fmt"
+	"slices"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/reports"
+)
+
+// Judge returns the trial with its verdict, the reason for it in one sentence,
+// and the claim that was judged. It looks at nothing but the trial, so the same
+// evidence always gets the same verdict.
+//
+// A trial is held only when four things are there at once: the payload reached
+// the act, the refusal that was written down came, the host saw nothing else,
+// and every observer involved was shown able to see in the same run. Missing
+// evidence is never good evidence.
+func Judge(t reports.Trial) reports.Trial {
+	t.Claim = deciding(t)
+	for _, rule := range []func(*reports.Trial) (hostile.Verdict, string){
+		unasked, effect, otherRefusal, unsaid, unseen,
+	} {
+		if v, why := rule(&t); v != "" {
+			t.Verdict, t.Reason = v, why
+			return t
+		}
+	}
+	t.Verdict = hostile.Held
+	t.Reason = fmt.Sprintf("%s, as written down; %s", t.Expected, agreed(t))
+	return t
+}
+
+// Outcome is the judgement of a run. A run without trials has shown nothing.
+func Outcome(trials []reports.Trial) hostile.Outcome {
+	out := hostile.Qualified
+	if len(trials) == 0 {
+		return hostile.Unproven
+	}
+	for _, t := range trials {
+		switch t.Verdict {
+		case hostile.Held:
+		case hostile.Fell, hostile.Misnamed:
+			return hostile.Refused
+		default:
+			out = hostile.Unproven
+		}
+	}
+	return out
+}
+
+// deciding picks the claim that decides: that it happened, else a refusal that
+// is not the expected one, else the expected one, else the last word.
+func deciding(t reports.Trial) *hostile.Claim {
+	rank := func(c hostile.Claim) int {
+		switch {
+		case c.Event == hostile.Happened:
+			return 4
+		case c.Event == hostile.Stopped && refusal(c) != t.Expected:
+			return 3
+		case c.Event == hostile.Stopped:
+			return 2
+		case c.Event == hostile.Failed:
+			return 1
+		}
+		return 0
+	}
+	var best *hostile.Claim
+	for i := range t.Claims {
+		if best == nil || rank(t.Claims[i]) > rank(*best) || (rank(*best) == 0 && rank(t.Claims[i]) == 0) {
+			best = &t.Claims[i]
+		}
+	}
+	return best
+}
+
+func refusal(c hostile.Claim) hostile.Refusal { return hostile.Refusal{Kind: c.Kind, Place: c.Place} }
+
+// unasked: the harness or the runner failed before the question was asked.
+func unasked(t *reports.Trial) (hostile.Verdict, string) {
+	if t.Trouble != "" {
+		return hostile.Broken, "not asked: " + t.Trouble
+	}
+	if t.Expected == (hostile.Refusal{}) || t.By == "" {
+		return hostile.Broken, "not asked: no expectation was written down"
+	}
+	return "", ""
+}
+
+// effect: it happened, whoever says so.
+func effect(t *reports.Trial) (hostile.Verdict, string) {
+	if c := t.Claim; c != nil && c.Event == hostile.Happened {
+		return hostile.Fell, fmt.Sprintf("expected %s, but it happened: %s (%d) %s", t.Expected, c.Call, c.Count, c.Note)
+	}
+	return breach(t, hostile.Fell)
+}
+
+// breach finds a want that an observation contradicts with that verdict. A
+// breach counts also when the observer's control failed: it did see that.
+func breach(t *reports.Trial, v hostile.Verdict) (hostile.Verdict, string) {
+	for _, w := range t.Wants {
+		r, ok := reading(t, w)
+		if w.Breach != v || !ok {
+			continue
+		}
+		if seen := moment(r, w.Moment); !obeys(seen, w) {
+			return v, fmt.Sprintf("expected %s, but the host saw otherwise: wanted %s (%s %s %d %s), seen %d%s",
+				t.Expected, w.Words, w.Value, w.Rule, w.Bound, w.Unit, seen, found(t, w.Observer))
+		}
+	}
+	return "", ""
+}
+
+// otherRefusal: refused, but not so, or not there.
+func otherRefusal(t *reports.Trial) (hostile.Verdict, string) {
+	for _, c := range t.Claims {
+		if c.Event == hostile.Stopped && t.By == reports.ByClaim && refusal(c) != t.Expected {
+			return hostile.Misnamed, fmt.Sprintf("expected %s, but it was %s: %s %s", t.Expected, refusal(c), c.Call, c.Note)
+		}
+	}
+	if e := t.Ended; t.By == reports.ByRunner && e != nil && reached(t) && e.Refusal != t.Expected {
+		return hostile.Misnamed, fmt.Sprintf("expected %s, but the job ended as %q with %d: %s (processor time %d ms, wall clock %d ms) %s",
+			t.Expected, e.Reason, e.ExitCode, e.Refusal, e.CPUMS, e.WallMS, e.Detail)
+	}
+	return breach(t, hostile.Misnamed)
+}
+
+// unsaid: no claim where one was due, or an act that was never reached.
+func unsaid(t *reports.Trial) (hostile.Verdict, string) {
+	r, ok := route(t)
+	if !ok {
+		return hostile.Broken, "not asked: the catalogue has no such route"
+	}
+	ended := "the job left no record of its end"
+	if t.Ended != nil {
+		ended = fmt.Sprintf("the job ended as %q with %d", t.Ended.Reason, t.Ended.ExitCode)
+	}
+	said := fmt.Sprintf("%d claims of another run or route, %d lines that are no claim", t.Said.Foreign, t.Said.Noise)
+	switch c := t.Claim; {
+	case c != nil && c.Event == hostile.Failed:
+		return hostile.Silent, fmt.Sprintf("the payload could not make the attempt: %s %s", c.Call, c.Note)
+	case r.Inside && !reached(t):
+		return hostile.Silent, fmt.Sprintf("the payload never said that it reached the act; %s; %s", ended, said)
+	case t.By == reports.ByClaim && refusals(t) == 0:
+		return hostile.Silent, fmt.Sprintf("the payload reached the act and said nothing of what came back; %s; %s", ended, said)
+	case t.By == reports.ByClaim && refusals(t) < reaches(t):
+		return hostile.Silent, fmt.Sprintf("the payload reached the act %d times and was refused %d times; %s", reaches(t), refusals(t), ended)
+	case t.Ended == nil:
+		return hostile.Silent, ended
+	}
+	return "", ""
+}
+
+// unseen: an observer failed its control, lost its window or never looked.
+func unseen(t *reports.Trial) (hostile.Verdict, string) {
+	if v, why := breach(t, hostile.Blind); v != "" {
+		return v, why
+	}
+	if len(t.Wants) == 0 && t.By != reports.ByClaim {
+		return hostile.Blind, "no observer was asked"
+	}
+	for _, w := range t.Wants {
+		o, ok := observation(t, w.Observer)
+		switch {
+		case !ok:
+			return hostile.Blind, fmt.Sprintf("observer %s left no observation", w.Observer)
+		case o.Lost != "":
+			return hostile.Blind, fmt.Sprintf("observer %s lost its window: %s", w.Observer, o.Lost)
+		case o.Samples == 0:
+			return hostile.Blind, fmt.Sprintf("observer %s never looked", w.Observer)
+		}
+		if _, ok := o.Values[w.Value]; !ok {
+			return hostile.Blind, fmt.Sprintf("observer %s did not measure %s", w.Observer, w.Value)
+		}
+		if why := uncontrolled(t, w.Observer); why != "" {
+			return hostile.Blind, why
+		}
+	}
+	return "", ""
+}
+
+// uncontrolled tells why an observer's sight was not shown: every control of
+// it has to have passed, and there has to be one.
+func uncontrolled(t *reports.Trial, observer string) string {
+	seen := false
+	for _, c := range t.Controls {
+		if c.Observer != observer {
+			continue
+		}
+		if !c.Passed {
+			return fmt.Sprintf("observer %s failed its control: %s: wanted %s, saw %s: %s", observer, c.Effect, c.Want, c.Seen, c.Reason)
+		}
+		seen = true
+	}
+	if !seen {
+		return fmt.Sprintf("observer %s had no control", observer)
+	}
+	return ""
+}
+
+func agreed(t reports.Trial) string {
+	if len(t.Wants) == 0 {
+		return "the place is inside, and no host observation exists for it"
+	}
+	var names []string
+	for _, w := range t.Wants {
+		if !slices.Contains(names, w.Observer) {
+			names = append(names, w.Observer)
+		}
+	}
+	return fmt.Sprintf("the host agrees (%d wants over %v, each observer controlled)", len(t.Wants), names)
+}
+
+func reading(t *reports.Trial, w reports.Want) (observers.Reading, bool) {
+	o, ok := observation(t, w.Observer)
+	if !ok {
+		return observers.Reading{}, false
+	}
+	r, ok := o.Values[w.Value]
+	return r, ok
+}
+
+func observation(t *reports.Trial, name string) (observers.Observation, bool) {
+	i := slices.IndexFunc(t.Observations, func(o observers.Observation) bool { return o.Observer == name })
+	if i < 0 {
+		return observers.Observation{}, false
+	}
+	return t.Observations[i], true
+}
+
+func found(t *reports.Trial, name string) string {
+	if o, ok := observation(t, name); ok && len(o.Found) > 0 {
+		return fmt.Sprintf(": %s", o.Found[0])
+	}
+	return ""
+}
+
+func moment(r observers.Reading, m reports.Moment) int64 {
+	switch m {
+	case reports.After:
+		return r.After
+	case reports.Growth:
+		return r.After - r.Before
+	default:
+		return r.Worst
+	}
+}
+
+// obeys is false for a rule that is not in the list: it cannot have been met.
+func obeys(v int64, w reports.Want) bool {
+	switch w.Rule {
+	case reports.AtMost:
+		return v <= w.Bound
+	case reports.AtLeast:
+		return v >= w.Bound
+	case reports.Exactly:
+		return v == w.Bound
+	default:
+		return false
+	}
+}
+
+func route(t *reports.Trial) (hostile.Route, bool) {
+	a, ok := hostile.Find(t.Attempt)
+	if !ok {
+		return hostile.Route{}, false
+	}
+	return a.Route(t.Route)
+}
+
+func count(t *reports.Trial, e hostile.Event) (n int) {
+	for _, c := range t.Claims {
+		if c.Event == e {
+			n++
+		}
+	}
+	return n
+}
+
+func reached(t *reports.Trial) bool { return reaches(t) > 0 }
+func reaches(t *reports.Trial) int  { return count(t, hostile.Reached) }
+func refusals(t *reports.Trial) int { return count(t, hostile.Stopped) }

@@ -1,0 +1,256 @@
+package suites
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tenwalls.dev/harness/fixtures"
+	"tenwalls.dev/harness/internal/cgroup"
+	"tenwalls.dev/harness/sandbox"
+	"tenwalls.dev/harness/sandbox/id"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+// Scene is what stands in the world for one run.
+type Scene struct {
+	Run            string // "run_..."
+	Nonce          string // of this run's claims
+	AbstractSocket string // of a host listener in the place's network namespace
+	SocketPath     string // of a host listener, as the guest sees it
+
+	cfg       runsc.Config // the operator's, with the harness's own folders
+	identity  runsc.Identity
+	cgroups   *cgroup.Hierarchy
+	shop      *workshop
+	dir       string
+	journal   *journal
+	world     *fixtures.World
+	image     *fixtures.Image
+	runner    *runsc.Runner
+	shelf     *shelf
+	key       ed25519.PrivateKey
+	neighbour Neighbour
+	listeners []net.Listener
+	until     time.Time
+}
+
+// Neighbour is another reader's job.
+type Neighbour struct {
+	Job    id.ID
+	Name   string // of its submission
+	Folder string // host path of its inputs
+	Secret string
+}
+
+// Neighbour returns the job whose submission must not be seen.
+func (s *Scene) Neighbour() Neighbour { return s.neighbour }
+
+// Limits is the grant under test.
+func (s *Scene) Limits() sandbox.Limits { return s.cfg.Limits.Limits() }
+
+// allowList is the entry points that the filter under test lets through.
+func (s *Scene) allowList() []string { return s.cfg.Walls().Filter.Allow }
+
+// Destination is an address of the internet's stand-in that belongs to that
+// cell alone.
+func (s *Scene) Destination(cell string) (v4, v6 netip.Addr) { return s.world.Destination(cell) }
+
+// provisional is how long the capability lives under which a run's probes are
+// accepted.
+const provisional = 5 * time.Minute
+
+// setScene makes everything that the run needs. On an error nothing is left.
+func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
+	}
+	s := &Scene{
+		Run: string(id.New("run")), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
+		cfg: cfg, shelf: newShelf(), until: time.Now().Add(provisional),
+	}
+	s.AbstractSocket = "tenwalls-" + s.Nonce[:8]
+	if s.cgroups, err = cgroup.Detect("/sys/fs/cgroup"); err != nil {
+		return nil, err
+	}
+	if s.shop, err = openWorkshop(cfg.StateDir, s.cgroups); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.strike())
+		}
+	}()
+	if err := s.settle(); err != nil {
+		return nil, err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		s.identity, err = runsc.Identify(gctx, cfg.Runtime.Path)
+		return err
+	})
+	g.Go(func() (err error) {
+		s.world, err = fixtures.NewWorld(gctx, filepath.Join(s.dir, "world"), "place", s.journal)
+		return err
+	})
+	g.Go(func() (err error) {
+		s.image, err = fixtures.NewImage(gctx, filepath.Join(s.dir, "image"), cfg.Image, s.journal)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	return s, s.openRunner()
+}
+
+// settle makes the run's folders, its journal and its cgroup.
+func (s *Scene) settle() error {
+	s.dir = filepath.Join(s.shop.runs(), s.Run)
+	for _, d := range []string{s.dir, filepath.Join(s.dir, "world"), filepath.Join(s.dir, "image")} {
+		if err := os.MkdirAll(d, 0o711); err != nil {
+			return fmt.Errorf("make run folder: %w", err)
+		}
+	}
+	var err error
+	if s.journal, err = newJournal(s.dir); err != nil {
+		return err
+	}
+	parent := s.cfg.CgroupParent
+	s.cfg.CgroupParent = path.Join(parent, s.Run)
+	s.cfg.StateDir = filepath.Join(s.dir, "runner")
+	if err := s.journal.Record("cgroup", s.cfg.CgroupParent); err != nil {
+		return err
+	}
+	_, err = s.cgroups.Create(s.helpers(), cgroup.Limits{SwapBytes: -1})
+	return err
+}
+
+// helpers is the cgroup of the harness's own processes: bystander and controls.
+func (s *Scene) helpers() string { return s.cfg.CgroupParent + "/helpers" }
+
+// listen opens the two unix sockets that no job may reach.
+func (s *Scene) listen() error {
+	file, err := net.Listen("unix", filepath.Join(s.image.Layer, s.SocketPath))
+	if err != nil {
+		return fmt.Errorf("listen on a path socket: %w", err)
+	}
+	s.listeners = append(s.listeners, file)
+	if err := os.Chmod(filepath.Join(s.image.Layer, s.SocketPath), 0o666); err != nil {
+		return fmt.Errorf("listen on a path socket: %w", err)
+	}
+	return s.world.InPlace(func() error {
+		l, err := net.Listen("unix", "@"+s.AbstractSocket)
+		if err != nil {
+			return fmt.Errorf("listen on an abstract socket: %w", err)
+		}
+		s.listeners = append(s.listeners, l)
+		return nil
+	})
+}
+
+// openRunner opens the runner under test with a provisional capability that
+// names the run and lives minutes.
+func (s *Scene) openRunner() error {
+	var err error
+	if _, s.key, err = ed25519.GenerateKey(rand.Reader); err != nil {
+		return err
+	}
+	if s.runner, err = runsc.Open(s.cfg, s.options(s.cfg)); err != nil {
+		return err
+	}
+	n := Neighbour{Job: id.New(sandbox.PrefixJob), Name: "submission-" + s.Nonce[:12] + ".txt", Secret: fixtures.NewSecret()}
+	n.Folder = filepath.Join(s.cfg.StateDir, "jobs", string(n.Job), "inputs")
+	s.neighbour = n
+	return nil
+}
+
+func (s *Scene) options(cfg runsc.Config) runsc.Options {
+	return runsc.Options{
+		Broker: "harness " + s.Run, Key: s.key, Artifacts: s.shelf,
+		Resolve: func(image string) (string, error) {
+			if image != s.image.Digest {
+				return "", fmt.Errorf("%s is not the image of this run", image)
+			}
+			return s.image.Root, nil
+		},
+		Vouch: func() (sandbox.Capabilities, error) {
+			// The monotonic clock counts here: setting the wall clock back
+			// does not lengthen it.
+			if time.Until(s.until) <= 0 {
+				return sandbox.Capabilities{}, errors.New("the run's provisional capability has expired")
+			}
+			return sandbox.Capabilities{
+				SchemaVersion: sandbox.SchemaVersion, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: s.identity.Digest,
+				Profile: sandbox.ProfileDenyAll, Qualification: "provisional:" + s.Run,
+				QualifiedUntil: time.Now().Add(provisional), Limits: cfg.Limits.Limits(),
+			}, nil
+		},
+	}
+}
+
+// strike removes everything. It goes on after errors and joins them.
+func (s *Scene) strike() error {
+	var errs []error
+	if s.runner != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // what still runs is cancelled
+		errs = append(errs, s.runner.Close(ctx))
+	}
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	if s.world != nil {
+		errs = append(errs, s.world.Close())
+	}
+	if s.image != nil {
+		errs = append(errs, s.image.Close())
+	}
+	if s.dir != "" {
+		errs = append(errs, sweepRun(s.dir, s.cgroups), s.removeParent())
+	}
+	if s.shop != nil {
+		errs = append(errs, s.shop.close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("clean up after the run: %w", err)
+	}
+	return nil
+}
+
+// removeParent removes the configured parent cgroup when nobody is left in it.
+func (s *Scene) removeParent() error {
+	g, err := s.cgroups.Open(path.Dir(s.cfg.CgroupParent))
+	if err != nil {
+		return err
+	}
+	pids, err := g.Procs()
+	if err != nil || len(pids) > 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return g.Remove(ctx)
+}
+
+func text(n int64) string { return strconv.FormatInt(n, 10) }
+
+func digestOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

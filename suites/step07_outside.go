@@ -1,0 +1,38 @@
+package suites
+
+import (
+	"time"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+)
+
+const source7 = "step 7: refused, read only file system: a path in each mount rather than one path"
+
+var readOnly = hostile.Refusal{Kind: hostile.EROFS, Place: hostile.ReadOnlyMount}
+
+func outside(route string, expected hostile.Refusal, source string) Trial {
+	return Trial{Attempt: hostile.Outside, Route: route, Expected: expected, By: reports.ByClaim, Source: source, Wants: treesUnchanged()}
+}
+
+var _ = place(
+	Cell{Name: "outside", Cost: 200 * time.Millisecond},
+	outside("create", readOnly, source7),
+	outside("append", readOnly, source7),
+	outside("truncate", readOnly, source7),
+	outside("rename", readOnly, source7),
+	outside("unnamed-file", readOnly, source7),
+	outside("pseudo", ownership, "step 7: where the kernel's pseudo file systems have to stay writable, the refusal there is EACCES at ownership"),
+	outside("proc-sys", ownership, "step 7: /proc/sys; the runtime's own settings belong to root"),
+	outside("proc-mem", ownership, "step 7: /proc/self/mem"),
+)
+
+var _ = place(
+	Cell{Name: "outside-behind", Lifts: []hostile.Lift{hostile.LiftFiles}, Change: liftFiles, Cost: 200 * time.Millisecond},
+	outside("link", readOnly, source7),
+	outside("chmod", readOnly, source7),
+	outside("mknod", readOnly, source7),
+	outside("xattr", readOnly, source7),
+	outside("remount", hostile.Refusal{Kind: hostile.EPERM, Place: hostile.ProcessCredentials}, "step 7: remount; mount(2): EPERM without CAP_SYS_ADMIN"),
+	outside("mount-over", hostile.Refusal{Kind: hostile.EPERM, Place: hostile.ProcessCredentials}, "step 7: mount over; mount(2): EPERM without CAP_SYS_ADMIN"),
+)
