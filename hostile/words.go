@@ -40,6 +40,7 @@ const (
 	EADDRNOTAVAIL Kind = "EADDRNOTAVAIL"
 	ECONNREFUSED  Kind = "ECONNREFUSED"
 	ETIMEDOUT     Kind = "ETIMEDOUT"
+	EFAULT        Kind = "EFAULT"
 	SIGBUS        Kind = "SIGBUS" // a page behind a mapping could not be had (mmap(2))
 
 	CPUCap      Kind = "cpu cap"

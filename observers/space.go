@@ -41,15 +41,20 @@ func (*Space) Name() string { return "space" }
 //   - "free MOUNTPOINT": free space of a real file system; Worst is the least,
 //   - "drop": the largest drop below Before of any of them,
 //   - "held": blocks of the regular files on real file systems that the job's
-//     processes hold open for writing, deleted ones too, each counted once,
-//   - "scratch": blocks in Subject.Scratch, when that is on a real file system,
+//     locked-in processes (see [Mounts]) hold open for writing, deleted ones
+//     too, each counted once,
+//   - "scratch": blocks in Subject.Scratch, 0 when that is no real file system,
 //   - "scratch_tmpfs": for information, what is used of the tmpfs behind it.
 func (o *Space) Watch(_ context.Context, s Subject) (Watch, error) {
 	systems, err := realFilesystems(o.host)
 	if err != nil {
 		return nil, err
 	}
-	w := &spaceWatch{host: o.host, subject: s, systems: systems}
+	jail, err := newLockedIn(o.host, s)
+	if err != nil {
+		return nil, err
+	}
+	w := &spaceWatch{host: o.host, subject: s, systems: systems, jail: jail}
 	w.obs = Observation{Observer: o.Name(), Place: s.Place, Values: map[string]Reading{}}
 	for i := range w.systems {
 		if w.systems[i].before, err = freeBytes(w.systems[i].mountpoint); err != nil {
@@ -67,6 +72,7 @@ type spaceWatch struct {
 	host    Host
 	subject Subject
 	systems []filesystem
+	jail    *lockedIn
 	walked  time.Time     // when the scratch was last walked
 	walk    time.Duration // and how long that took
 	obs     Observation
@@ -94,8 +100,10 @@ func (w *spaceWatch) sample() error {
 		drop = max(drop, system.before-free)
 	}
 	w.grow("drop", drop)
-	pids, err := jobPIDs(w.host, w.subject.Cgroup)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// A child of the harness that has not called execve(2) yet still holds what
+	// the harness holds: only processes that have locked themselves in count.
+	pids, err := w.jail.pids()
+	if err != nil {
 		return err
 	}
 	blocks, err := heldBlocks(w.host, pids)
@@ -120,6 +128,7 @@ func (w *spaceWatch) scratch(always bool) error {
 		return fmt.Errorf("statfs scratch: %w", err)
 	}
 	if unbacked(int64(st.Type)) {
+		w.grow("scratch", 0)
 		w.grow("scratch_tmpfs", int64(st.Blocks-st.Bfree)*st.Bsize)
 		return nil
 	}
@@ -179,7 +188,11 @@ func heldBlocks(h Host, pids []int) (map[inode]int64, error) {
 				continue
 			}
 			var st unix.Statfs_t
-			if unix.Statfs(path, &st) == nil && unbacked(int64(st.Type)) {
+			err := unix.Statfs(path, &st)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // closed since: it holds nothing
+			}
+			if err == nil && unbacked(int64(st.Type)) {
 				continue
 			}
 			held[inode{thing.stat.Dev_major, thing.stat.Dev_minor, thing.stat.Ino}] = int64(thing.stat.Blocks) * 512

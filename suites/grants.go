@@ -17,7 +17,7 @@ const (
 	grantCPU
 	grantCPUTolerated
 	grantCPUTwice
-	grantMemory
+	grantMemoryTolerated
 	grantWall
 	grantWallTolerated
 	grantOutput
@@ -30,6 +30,10 @@ const (
 	// cap: the runner reads the accounts every 2 ms near the cap, and ending a
 	// job takes the kernel as long as every processor is in one system call.
 	cpuTolerance = 250 * time.Millisecond
+	// memoryTolerance is how far the kernel itself may pass a memory limit: it
+	// charges a few pages by force where it cannot fail (__GFP_NOFAIL), and
+	// 4096 bytes beyond were seen.
+	memoryTolerance = 1 << 20
 	// wallTolerance is the time between the cap and the end of the last
 	// process, on a machine whose processors are all busy.
 	wallTolerance = 2 * time.Second
@@ -42,7 +46,7 @@ func granted(wants []reports.Want, cfg runsc.Config) []reports.Want {
 	bounds := map[int64]int64{
 		grantScratch: l.ScratchBytes, grantHostTasks: cfg.Limits.HostTasks, grantProcesses: l.Processes,
 		grantCPU: cpu, grantCPUTolerated: cpu + int64(cpuTolerance), grantCPUTwice: 2 * cpu,
-		grantMemory: l.MemoryBytes, grantWall: int64(l.WallTime), grantWallTolerated: int64(l.WallTime + wallTolerance),
+		grantMemoryTolerated: l.MemoryBytes + memoryTolerance, grantWall: int64(l.WallTime), grantWallTolerated: int64(l.WallTime + wallTolerance),
 		grantOutput: l.OutputBytes,
 	}
 	out := make([]reports.Want, len(wants))

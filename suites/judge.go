@@ -144,8 +144,8 @@ func unsaid(t *reports.Trial) (hostile.Verdict, string) {
 		return hostile.Silent, fmt.Sprintf("the payload never said that it reached the act; %s; %s", ended, said)
 	case t.By == reports.ByClaim && refusals(t) == 0:
 		return hostile.Silent, fmt.Sprintf("the payload reached the act and said nothing of what came back; %s; %s", ended, said)
-	case t.By == reports.ByClaim && refusals(t) < reaches(t):
-		return hostile.Silent, fmt.Sprintf("the payload reached the act %d times and was refused %d times; %s", reaches(t), refusals(t), ended)
+	case t.By == reports.ByClaim && openEnd(t):
+		return hostile.Silent, fmt.Sprintf("the payload reached an act, the %d. it named, and said nothing of what came back; %s", reaches(t), ended)
 	case t.Ended == nil:
 		return hostile.Silent, ended
 	}
@@ -281,3 +281,16 @@ func count(t *reports.Trial, e hostile.Event) (n int) {
 func reached(t *reports.Trial) bool { return reaches(t) > 0 }
 func reaches(t *reports.Trial) int  { return count(t, hostile.Reached) }
 func refusals(t *reports.Trial) int { return count(t, hostile.Stopped) }
+
+// openEnd tells whether the last act that the payload reached has no answer.
+func openEnd(t *reports.Trial) bool {
+	for i := len(t.Claims) - 1; i >= 0; i-- {
+		switch t.Claims[i].Event {
+		case hostile.Reached:
+			return true
+		case hostile.Stopped:
+			return false
+		}
+	}
+	return true
+}

@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,8 @@ type killedRunner struct {
 	says    *json.Decoder
 	proceed io.WriteCloser
 	ended   bool
+
+	complaint bytes.Buffer // what it says on standard error; it is the harness's own, and brief
 }
 
 func (s *sitting) startRunner(o runnerOrder) (*killedRunner, error) {
@@ -43,7 +46,7 @@ func (s *sitting) startRunner(o runnerOrder) (*killedRunner, error) {
 	if k.proceed, err = k.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	k.cmd.Stderr = io.Discard
+	k.cmd.Stderr = &k.complaint
 	k.says = json.NewDecoder(out)
 	if err := observers.StartInCgroup(s.eyes.host, s.scene.helpers(), k.cmd); err != nil {
 		return nil, fmt.Errorf("start a runner to kill: %w", err)
@@ -58,7 +61,8 @@ func (k *killedRunner) follow(ctx context.Context, s *sitting) error {
 	for _, stage := range []runsc.Stage{runsc.StagePlaced, runsc.StageStarted} {
 		var t runsc.Traces
 		if err := k.says.Decode(&t); err != nil {
-			return fmt.Errorf("the runner to kill did not get as far as %s: %w", stage, err)
+			_ = k.kill() // its standard error is complete then
+			return fmt.Errorf("the runner to kill did not get as far as %s: %w %s", stage, err, k.complaint.String())
 		}
 		s.at(ctx)(stage, t)
 		if stage == runsc.StagePlaced {

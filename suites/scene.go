@@ -134,6 +134,8 @@ func (s *Scene) settle() error {
 	parent := s.cfg.CgroupParent
 	s.cfg.CgroupParent = path.Join(parent, s.Run)
 	s.cfg.StateDir = filepath.Join(s.dir, "runner")
+	s.neighbour = Neighbour{Job: id.New(sandbox.PrefixJob), Name: "submission-" + s.Nonce[:12] + ".txt", Secret: fixtures.NewSecret()}
+	s.neighbour.Folder = filepath.Join(s.cfg.StateDir, "jobs", string(s.neighbour.Job), "inputs")
 	if err := s.journal.Record("cgroup", s.cfg.CgroupParent); err != nil {
 		return err
 	}
@@ -174,9 +176,6 @@ func (s *Scene) openRunner() error {
 	if s.runner, err = runsc.Open(s.cfg, s.options(s.cfg)); err != nil {
 		return err
 	}
-	n := Neighbour{Job: id.New(sandbox.PrefixJob), Name: "submission-" + s.Nonce[:12] + ".txt", Secret: fixtures.NewSecret()}
-	n.Folder = filepath.Join(s.cfg.StateDir, "jobs", string(n.Job), "inputs")
-	s.neighbour = n
 	return nil
 }
 

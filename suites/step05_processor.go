@@ -5,6 +5,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox"
 )
 
 const source5 = "step 5: killed, recorded against the processor cap: which cap was recorded is the assertion"
@@ -31,6 +32,8 @@ var _ = place(
 	Cell{
 		Name: "processor-limit-behind", Cost: 2200 * time.Millisecond, Params: cpuCap,
 		Lifts: []hostile.Lift{hostile.LiftProcessorCap}, Change: liftProcessorCap,
+		// The limit stands at twice the cap, so half the grant keeps the trial short.
+		Limits: func(l *sandbox.Limits) { l.CPUMillis = max(1000, l.CPUMillis/2) },
 	},
 	Trial{
 		Attempt: hostile.Processor, Route: "limit-behind", By: reports.ByClaim,

@@ -21,17 +21,17 @@ var _ = place(
 	outside("append", readOnly, source7),
 	outside("truncate", readOnly, source7),
 	outside("rename", readOnly, source7),
-	outside("unnamed-file", readOnly, source7),
+	outside("unnamed-file", hostile.Refusal{Kind: hostile.EOPNOTSUPP, Place: hostile.GuestKernel}, "step 7: open(2), O_TMPFILE: EOPNOTSUPP: the runtime's kernel has no unnamed files, on no mount"),
 	outside("pseudo", ownership, "step 7: where the kernel's pseudo file systems have to stay writable, the refusal there is EACCES at ownership"),
 	outside("proc-sys", ownership, "step 7: /proc/sys; the runtime's own settings belong to root"),
-	outside("proc-mem", ownership, "step 7: /proc/self/mem"),
+	outside("proc-mem", hostile.Refusal{Kind: hostile.EFAULT, Place: hostile.GuestKernel}, "step 7: /proc/self/mem; proc_pid_mem(5): EFAULT where the page may not be written: the runtime's kernel forces nothing"),
 )
 
 var _ = place(
 	Cell{Name: "outside-behind", Lifts: []hostile.Lift{hostile.LiftFiles}, Change: liftFiles, Cost: 200 * time.Millisecond},
 	outside("link", readOnly, source7),
 	outside("chmod", readOnly, source7),
-	outside("mknod", readOnly, source7),
+	outside("mknod", hostile.Refusal{Kind: hostile.EPERM, Place: hostile.ProcessCredentials}, "step 7: mknod(2): EPERM without CAP_MKNOD, asked before the mount is"),
 	outside("xattr", readOnly, source7),
 	outside("remount", hostile.Refusal{Kind: hostile.EPERM, Place: hostile.ProcessCredentials}, "step 7: remount; mount(2): EPERM without CAP_SYS_ADMIN"),
 	outside("mount-over", hostile.Refusal{Kind: hostile.EPERM, Place: hostile.ProcessCredentials}, "step 7: mount over; mount(2): EPERM without CAP_SYS_ADMIN"),

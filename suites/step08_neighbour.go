@@ -5,6 +5,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
@@ -39,7 +40,8 @@ var grantedCell = place(Cell{
 
 func grantNeighbour(folder string) func(*runsc.Walls) {
 	return func(w *runsc.Walls) {
-		w.Mounts = append(w.Mounts, runsc.Mount{Source: folder, Target: "/mnt"})
+		// A target that the image lacks would be made in it by the runtime.
+		w.Mounts = append(w.Mounts, runsc.Mount{Source: folder, Target: sandbox.InputsPath})
 	}
 }
 

@@ -110,13 +110,19 @@ func processorBounded() []reports.Want {
 func nothingDisturbed() []reports.Want {
 	return []reports.Want{
 		{
+			Observer: "oom", Value: "events", Moment: reports.After, Rule: reports.AtLeast, Bound: 1, Unit: "count",
+			Breach: hostile.Misnamed, Words: "an OOM kill counted in the job's own memory cgroup",
+		},
+		{
+			// The kernel limits how often it writes such records, so a missing
+			// one is a lost window and not another refusal.
 			Observer: "oom", Value: "own", Moment: reports.After, Rule: reports.AtLeast, Bound: 1, Unit: "count",
-			Breach: hostile.Misnamed, Words: "an OOM record of the kernel that names the job's own memory cgroup",
+			Breach: hostile.Blind, Words: "an OOM record of the kernel that names the job's own memory cgroup",
 		},
 		none("oom", "foreign", "count", "no OOM record that names another"),
 		{
-			Observer: "memory", Value: "peak", Moment: reports.Worst, Rule: reports.AtMost, Bound: grantMemory, Unit: "bytes",
-			Breach: hostile.Fell, Words: "peak usage of the job's memory cgroup within the limit",
+			Observer: "memory", Value: "peak", Moment: reports.Worst, Rule: reports.AtMost, Bound: grantMemoryTolerated, Unit: "bytes",
+			Breach: hostile.Fell, Words: "peak usage of the job's memory cgroup within the limit and its tolerance",
 		},
 		none("memory", "swap", "bytes", "nothing of the job swapped out"),
 		{

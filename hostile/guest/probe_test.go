@@ -45,7 +45,7 @@ func TestEncodedClaimsAreBoundedAndParse(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	for errno, want := range map[unix.Errno]hostile.Kind{
 		unix.EPERM: hostile.EPERM, unix.EROFS: hostile.EROFS, unix.ENETUNREACH: hostile.ENETUNREACH,
-		unix.EOPNOTSUPP: hostile.EOPNOTSUPP, unix.EWOULDBLOCK: hostile.EAGAIN, unix.EFAULT: hostile.Other, 0: hostile.Other,
+		unix.EOPNOTSUPP: hostile.EOPNOTSUPP, unix.EWOULDBLOCK: hostile.EAGAIN, unix.EFAULT: hostile.EFAULT, unix.ESRCH: hostile.Other, 0: hostile.Other,
 	} {
 		if got := kindOf(errno); got != want {
 			t.Errorf("kindOf(%d) is %q, not %q", int(errno), got, want)

@@ -51,6 +51,13 @@ var namespaces = []string{"pid", "mount", "network", "ipc", "uts"}
 // nobody is the identity that owns nothing.
 const nobody = 65534
 
+// limitFactor is how far behind the cap over the job the guest kernel's limit
+// of one process stands. That kernel counts a task's time by ticks while it is
+// ready to run, so on a busy host it counts more than the processors gave: with
+// both at the same number the wall behind would answer first, and under load
+// would end jobs that have time left.
+const limitFactor = 2
+
 // Walls returns the profile's walls with the configuration's numbers.
 func (c Config) Walls() Walls {
 	l := c.Limits
@@ -61,7 +68,7 @@ func (c Config) Walls() Walls {
 		Processes:  l.Processes,
 		HostTasks:  l.HostTasks,
 		CPU:        time.Duration(l.CPU),
-		CPULimit:   time.Duration(l.CPU),
+		CPULimit:   limitFactor * time.Duration(l.CPU),
 		Memory:     int64(l.Memory),
 		Swap:       int64(l.Swap),
 		Wall:       time.Duration(l.Wall),
@@ -75,7 +82,7 @@ func (c Config) Walls() Walls {
 // grant.
 func (w Walls) within(l sandbox.Limits) Walls {
 	w.CPU = min(w.CPU, time.Duration(l.CPUMillis)*time.Millisecond)
-	w.CPULimit = min(w.CPULimit, w.CPU)
+	w.CPULimit = min(w.CPULimit, limitFactor*time.Duration(l.CPUMillis)*time.Millisecond)
 	w.Memory = min(w.Memory, l.MemoryBytes)
 	w.Processes = min(w.Processes, l.Processes)
 	w.Scratch = min(w.Scratch, l.ScratchBytes)
