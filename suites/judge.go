@@ -123,8 +123,15 @@ func otherRefusal(t *reports.Trial) (hostile.Verdict, string) {
 		return hostile.Misnamed, fmt.Sprintf("expected %s, but the job ended as %q with %d: %s (processor time %d ms, wall clock %d ms) %s",
 			t.Expected, e.Reason, e.ExitCode, e.Refusal, e.CPUMS, e.WallMS, e.Detail)
 	}
+	if e := t.Ended; t.By == reports.ByClaim && e != nil && e.Refusal != (hostile.Refusal{}) && e.Reason != exited && openEnd(t) {
+		return hostile.Misnamed, fmt.Sprintf("expected %s, but while the payload tried, the job was ended by %s (processor time %d ms, wall clock %d ms)",
+			t.Expected, e.Refusal, e.CPUMS, e.WallMS)
+	}
 	return breach(t, hostile.Misnamed)
 }
+
+// exited is the runner's reason for a job that no cap ended.
+const exited = "exited"
 
 // unsaid: no claim where one was due, or an act that was never reached.
 func unsaid(t *reports.Trial) (hostile.Verdict, string) {

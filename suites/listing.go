@@ -2,13 +2,13 @@ package suites
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"tenwalls.dev/harness/observers"
-	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 // listingObserver is the observer "listing": the runtime's own list of the
@@ -17,14 +17,28 @@ import (
 //
 // It asks the runtime, so it is the weakest witness, and never the only one.
 type listingObserver struct {
-	cfg       runsc.Config
+	list      lister
 	root      string // of the neighbour's container, for the control
 	container string
 }
 
+// lister asks the runtime for a container's processes.
+type lister func(ctx context.Context, root, container string) ([]int, error)
+
+// processes asks from the network namespace in which the runtime was launched:
+// older ones talk to their sandbox over an abstract socket, which is heard only
+// there (unix(7)).
+func (s *Scene) processes(ctx context.Context, root, container string) (pids []int, err error) {
+	inside := s.world.InPlace(func() error {
+		pids, err = s.cfg.Processes(ctx, root, container)
+		return nil
+	})
+	return pids, errors.Join(inside, err)
+}
+
 func newListing(s *Scene) listingObserver {
 	return listingObserver{
-		cfg: s.cfg, container: string(s.neighbour.Job),
+		list: s.processes, container: string(s.neighbour.Job),
 		root: filepath.Join(s.cfg.StateDir, "jobs", string(s.neighbour.Job), "root"),
 	}
 }
@@ -35,7 +49,7 @@ func (listingObserver) Name() string { return "listing" }
 // when the control is made.
 func (o listingObserver) Control(ctx context.Context) observers.Control {
 	c := observers.Control{Observer: "listing", Effect: "the running neighbour is listed", Want: "its one process or more"}
-	pids, err := o.cfg.Processes(ctx, o.root, o.container)
+	pids, err := o.list(ctx, o.root, o.container)
 	c.Seen, c.Passed = fmt.Sprintf("processes %v", pids), err == nil && len(pids) > 0
 	if err != nil {
 		c.Reason = err.Error()
@@ -46,7 +60,7 @@ func (o listingObserver) Control(ctx context.Context) observers.Control {
 }
 
 func (o listingObserver) Watch(_ context.Context, s observers.Subject) (observers.Watch, error) {
-	return &listingWatch{cfg: o.cfg, container: s.Container, obs: observers.Observation{
+	return &listingWatch{list: o.list, container: s.Container, obs: observers.Observation{
 		Observer: "listing", Place: s.Place, Values: map[string]observers.Reading{},
 	}}, nil
 }
@@ -55,10 +69,11 @@ func (o listingObserver) Watch(_ context.Context, s observers.Subject) (observer
 const listEvery = 120 * time.Millisecond
 
 type listingWatch struct {
-	cfg       runsc.Config
+	list      lister
 	root      string
 	container string
 	next      time.Time
+	last      error
 	obs       observers.Observation
 }
 
@@ -71,9 +86,10 @@ func (w *listingWatch) Sample() {
 	if _, err := os.Stat(filepath.Join(w.root, "init.pid")); err != nil {
 		return
 	}
-	pids, err := w.cfg.Processes(context.Background(), w.root, w.container)
+	pids, err := w.list(context.Background(), w.root, w.container)
 	w.next = time.Now().Add(listEvery)
 	if err != nil {
+		w.last = err
 		return
 	}
 	w.obs.Samples++
@@ -86,7 +102,7 @@ func (*listingWatch) Ended() {}
 
 func (w *listingWatch) Stored() observers.Observation {
 	if w.obs.Samples == 0 {
-		w.obs.Lost = "the runtime never listed the job's processes"
+		w.obs.Lost = fmt.Sprintf("the runtime never listed the job's processes: %v", w.last)
 	}
 	return w.obs
 }
