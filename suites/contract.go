@@ -28,47 +28,43 @@ var _ = place(
 
 const artifactBytes = 4096
 
-func artifact(name string) *Cell {
-	path := name + ".txt"
-	out := []sandbox.Output{{ID: id.New("art"), Path: path, MediaType: "text/plain", MaxBytes: artifactBytes}}
-	if name == "parent-symlink" {
-		out[0].Path = "linked/" + path
-	}
-	expected := endings["artifact"]
-	if name == "honest" {
-		expected = hostile.Refusal{Kind: hostile.InForce, Place: hostile.ArtifactBound}
-	}
-	captured, param := int64(0), name
-	if name == "parent-symlink" {
-		param = "parent"
-	}
-	if name == "honest" {
-		captured = 1
-	}
-	return place(
-		Cell{
-			Name: "artifacts-" + name, Cost: 150 * time.Millisecond, Outputs: out,
-			Params: func(*Scene) map[string]string {
-				return map[string]string{param + "_path": out[0].Path, "artifact_bytes": text(artifactBytes)}
-			},
+func artifact(route string, expected hostile.Refusal, captured int64) Trial {
+	return Trial{
+		Attempt: hostile.Artifacts, Route: route, Expected: expected, By: reports.ByRunner,
+		Source: "outputs are regular files under scratch, links and folders refused, archives never opened",
+		Wants: []reports.Want{
+			{Observer: "output", Value: "artifacts", Moment: reports.After, Rule: reports.Exactly, Bound: captured, Unit: "count", Breach: hostile.Fell, Words: "only an honest file captured"},
+			none("secrets", "found", "count", "no secret of this run in stdout, stderr, artifacts or scratch"),
 		},
-		Trial{
-			Attempt: hostile.Artifacts, Route: name, Expected: expected, By: reports.ByRunner,
-			Source: "outputs are regular files under scratch, links and folders refused, archives never opened",
-			Wants: []reports.Want{
-				{Observer: "output", Value: "artifacts", Moment: reports.After, Rule: reports.Exactly, Bound: captured, Unit: "count", Breach: hostile.Fell, Words: "only the honest file captured"},
-				none("secrets", "found", "count", "no secret of this run in stdout, stderr, artifacts or scratch"),
-			},
-		})
+	}
 }
 
-var (
-	_ = artifact("honest")
-	_ = artifact("symlink")
-	_ = artifact("folder")
-	_ = artifact("fifo")
-	_ = artifact("parent-symlink")
-)
+func declared(paths ...string) []sandbox.Output {
+	var out []sandbox.Output
+	for _, p := range paths {
+		out = append(out, sandbox.Output{ID: id.New("art"), Path: p, MediaType: "text/plain", MaxBytes: artifactBytes})
+	}
+	return out
+}
+
+var _ = place(
+	Cell{
+		Name: "artifacts-honest", Cost: 150 * time.Millisecond, Outputs: declared("honest.txt"),
+		Params: func(*Scene) map[string]string { return map[string]string{"honest_path": "honest.txt"} },
+	},
+	artifact("honest", hostile.Refusal{Kind: hostile.InForce, Place: hostile.ArtifactBound}, 1))
+
+// The lift lets a named pipe be made. None of the four may be captured, so they can be offered side by side: one
+// that is shows in the count.
+var _ = place(
+	Cell{
+		Name: "artifacts", Lifts: []hostile.Lift{hostile.LiftFiles}, Change: liftFiles, Cost: 150 * time.Millisecond, Outputs: declared("link.txt", "folder", "pipe", "linked/file.txt"),
+		Params: func(*Scene) map[string]string {
+			return map[string]string{"symlink_path": "link.txt", "folder_path": "folder", "fifo_path": "pipe", "parent_path": "linked/file.txt"}
+		},
+	},
+	artifact("symlink", endings["artifact"], 0), artifact("folder", endings["artifact"], 0),
+	artifact("fifo", endings["artifact"], 0), artifact("parent-symlink", endings["artifact"], 0))
 
 func inForce(a *hostile.Attempt, route string, where hostile.Place, source string, wants ...reports.Want) Trial {
 	return Trial{
@@ -89,12 +85,13 @@ var _ = place(
 	},
 )
 
-var _ = place(
-	Cell{Name: "self-behind", Lifts: []hostile.Lift{hostile.LiftFiles}, Change: liftFiles, Cost: 150 * time.Millisecond},
-	Trial{
+// Behind the filter, in the cell of step 1 that lifts the same rule.
+func init() {
+	beside("behind-files", Trial{
 		Attempt: hostile.Identity, Route: "setuid", By: reports.ByClaim, Source: "setuid(2): EPERM without CAP_SETUID",
 		Expected: hostile.Refusal{Kind: hostile.EPERM, Place: hostile.ProcessCredentials},
 	})
+}
 
 var _ = place(
 	Cell{Name: "census", Cost: 700 * time.Millisecond},

@@ -16,19 +16,16 @@ func leftover(route string) Trial {
 	}
 }
 
-func leave(route string, then Act) *Cell {
-	return place(Cell{Name: "leftover-" + route, Then: then, Cost: 150 * time.Millisecond}, leftover(route))
-}
-
-var (
-	_ = leave("daemon", LetRun)
-	_ = leave("session", LetRun)
-	_ = leave("ignore-signals", LetRun)
-	_ = leave("stopped", LetRun)
-	_ = leave("holds-stdout", LetRun)
-	_ = leave("runner-killed", KillRunner)
-	_ = leave("cancelled", Cancel)
+// What is left behind side by side does not disturb: each route makes its child
+// and goes on, and the payload ends at the end of the last.
+var _ = place(
+	Cell{Name: "leftover", Cost: 200 * time.Millisecond},
+	leftover("daemon"), leftover("session"), leftover("ignore-signals"), leftover("stopped"), leftover("holds-stdout"),
 )
+
+var _ = place(Cell{Name: "leftover-runner-killed", Then: KillRunner, Cost: 300 * time.Millisecond}, leftover("runner-killed"))
+
+var _ = place(Cell{Name: "leftover-cancelled", Then: Cancel, Cost: 200 * time.Millisecond}, leftover("cancelled"))
 
 // What a cap leaves behind is looked for behind the jobs that the caps end
 // anyway.

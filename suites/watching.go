@@ -11,13 +11,13 @@ import (
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
-// Bounds of sampling: an observer is asked again when twenty times what its
-// last look cost has passed, so that looking takes at most a twentieth of one
+// Bounds of sampling: an observer is asked again when forty times what its
+// last look cost has passed, so that looking takes at most a fortieth of one
 // processor for each, and no more often or seldom than these.
 const (
-	sampleSoonest = 5 * time.Millisecond
+	sampleSoonest = 10 * time.Millisecond
 	sampleLatest  = 60 * time.Millisecond
-	sampleShare   = 20
+	sampleShare   = 40
 )
 
 const controlWithin = 10 * time.Second
