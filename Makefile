@@ -64,8 +64,8 @@ fuzz: $(GUEST) ## fuzz the parsers and the judge, 20 s each
 
 .PHONY: bench
 bench: build ## print the ratios of a watched run to bare runsc (root)
-	$(GO) test -run '^$$' -bench . -benchtime 20x ./observers
-	./bin/bench 2>/dev/null || $(GO) run ./internal/bench
+	$(GO) test -run "^$$" -bench . -benchtime 20x ./observers
+	$(GO) run ./internal/bench
 
 .PHONY: lint
 lint: ## format, vet and static analysis

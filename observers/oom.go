@@ -20,7 +20,10 @@ import (
 //   - "above": victims of the job because a cgroup above its own ran out, such
 //     as an outer guard: the job's own limit did not stop it;
 //   - "foreign": victims since the watch was armed that are no job's of this
-//     run: another cgroup or the whole machine ran out. Found names each;
+//     run, because the whole machine ran out, or a cgroup that the job is in.
+//     Found names each;
+//   - "elsewhere": victims because a cgroup ran out that the job is not in: what
+//     a job uses is not charged there, so it has no part in that;
 //   - "unnamed": victims whose cgroup the log left out (it names ten in five
 //     seconds), so that they may be anybody's. Found names each;
 //   - "events": the cgroup's own counter of kills.
@@ -135,7 +138,7 @@ func (w *oomWatch) Stored() Observation {
 	if err := errors.Join(err, w.log.leave()); err != nil {
 		obs.Lost = err.Error()
 	}
-	counts := map[string]int64{"own": 0, "above": 0, "foreign": 0, "unnamed": 0}
+	counts := map[string]int64{"own": 0, "above": 0, "foreign": 0, "elsewhere": 0, "unnamed": 0}
 	for _, r := range records {
 		class := w.class(r)
 		counts[class]++
@@ -163,8 +166,10 @@ func (w *oomWatch) class(r oomRecord) string {
 		return "above"
 	case within(r.task, w.prefix):
 		return "known"
+	case strings.HasPrefix(w.subject.Cgroup, strings.TrimSuffix(r.memcg, "/")+"/"):
+		return "foreign"
 	}
-	return "foreign"
+	return "elsewhere"
 }
 
 // within says whether path is group or below it. The kernel may show a path

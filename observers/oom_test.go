@@ -64,10 +64,10 @@ func TestOOMClasses(t *testing.T) {
 		"own group":       {ownKill + groupKill, map[string]int64{"own": 2}},
 		"sibling":         {siblingKill, nil},
 		"above":           {aboveKill, map[string]int64{"above": 1}},
-		"foreign":         {foreignKill, map[string]int64{"foreign": 1}},
+		"elsewhere":       {foreignKill, map[string]int64{"elsewhere": 1}},
 		"machine":         {globalKill, map[string]int64{"foreign": 1}},
 		"rate-limited":    {unnamedKill, map[string]int64{"unnamed": 1}},
-		"after another's": {foreignKill + unnamedKill, map[string]int64{"foreign": 1, "unnamed": 1}},
+		"after another's": {foreignKill + unnamedKill, map[string]int64{"elsewhere": 1, "unnamed": 1}},
 		"not the kernel":  {forgedKill, nil},
 		"noise":           {noise, nil},
 	} {
@@ -79,12 +79,25 @@ func TestOOMClasses(t *testing.T) {
 			appendTo(t, log, noise+tc.log+noise)
 			w.Sample()
 			obs := w.Stored()
-			for _, v := range []string{"own", "above", "foreign", "unnamed"} {
+			for _, v := range []string{"own", "above", "foreign", "elsewhere", "unnamed"} {
 				g.Expect(obs.Values[v].After).To(Equal(tc.want[v]), v)
 			}
 			g.Expect(obs.Found).To(HaveLen(int(tc.want["foreign"] + tc.want["unnamed"])))
 		})
 	}
+}
+
+// A victim beside the job, because a group ran out that both are in, may be the
+// job's doing.
+func TestOOMOfASharedGroupIsForeign(t *testing.T) {
+	g := NewWithT(t)
+	o, log := oomFixture(t)
+	w, err := o.Watch(t.Context(), Subject{Cgroup: "/shop/x/job"})
+	g.Expect(err).NotTo(HaveOccurred())
+	appendTo(t, log, foreignKill)
+	obs := w.Stored()
+	g.Expect(obs.Values["foreign"].After).To(Equal(int64(1)))
+	g.Expect(obs.Found).To(HaveLen(1))
 }
 
 func TestOOMWatchesShareOneLog(t *testing.T) {

@@ -119,7 +119,7 @@ func nothingDisturbed() []reports.Want {
 			Observer: "oom", Value: "own", Moment: reports.After, Rule: reports.AtLeast, Bound: 1, Unit: "count",
 			Breach: hostile.Blind, Words: "an OOM record of the kernel that names the job's own memory cgroup",
 		},
-		none("oom", "foreign", "count", "no OOM record that names another"),
+		none("oom", "foreign", "count", "no OOM record of the whole machine or of a cgroup that the job shares"),
 		{
 			Observer: "memory", Value: "peak", Moment: reports.Worst, Rule: reports.AtMost, Bound: grantMemoryTolerated, Unit: "bytes",
 			Breach: hostile.Fell, Words: "peak usage of the job's memory cgroup within the limit and its tolerance",

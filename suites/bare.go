@@ -1,0 +1,64 @@
+package suites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tenwalls.dev/harness/sandbox"
+	"tenwalls.dev/harness/sandbox/id"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+// Bare runs the payloads of the principal routes one after another with nothing
+// watching, and returns the sum of the times between the start of each job's
+// runtime and the end of its last process. Setting up and tearing down do not
+// count, so it is what a bare runsc takes and a little less. It is the measure
+// that a run is compared with, and shows nothing about any wall.
+func Bare(ctx context.Context, cfg runsc.Config) (sum time.Duration, err error) {
+	s, err := setScene(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.strike()) }()
+	for _, t := range Trials() {
+		if t.Attempt.Step == 0 || !t.Principal() {
+			continue
+		}
+		d, err := s.bare(ctx, t)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", t.ID(), err)
+		}
+		sum += d
+	}
+	return sum, nil
+}
+
+func (s *Scene) bare(ctx context.Context, t *Trial) (time.Duration, error) {
+	sit := newSitting(t.cell, s, &eyes{}, []*Trial{t})
+	job, err := sit.seal(id.New(sandbox.PrefixJob))
+	if err != nil {
+		return 0, err
+	}
+	var began, ended time.Time
+	at := func(stage runsc.Stage, _ runsc.Traces) {
+		switch stage {
+		case runsc.StagePlaced:
+			began = time.Now()
+		case runsc.StageEnded:
+			ended = time.Now()
+		}
+	}
+	if _, err := s.runner.SubmitProbe(ctx, job, runsc.Probe{Change: t.cell.Change, LaunchNS: s.world.PlacePath(), At: at}); err != nil {
+		return 0, err
+	}
+	if _, err := s.runner.Wait(ctx, job.ID); err != nil {
+		return 0, err
+	}
+	if began.IsZero() || ended.IsZero() {
+		words, _, _ := s.runner.Detail(job.ID)
+		return 0, errors.New("the job did not run: " + words)
+	}
+	return ended.Sub(began), nil
+}
