@@ -1,0 +1,120 @@
+package main
+
+import (
+	"crypto"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox"
+	"tenwalls.dev/harness/sandbox/evidence"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+// signer loads the key before the run, so that a bad one is told at once. It is
+// nil when nothing will be signed.
+func signer(f runFlags, stateDir string) (crypto.Signer, error) {
+	switch {
+	case f.out == "":
+		return nil, nil
+	case f.key != "":
+		key, err := reports.LoadPrivateKey(f.key)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--key: %w", err))
+		}
+		return key, nil
+	}
+	private := filepath.Join(stateDir, "keys", "harness.key")
+	public := filepath.Join(stateDir, "keys", "harness.pub")
+	if _, err := os.Lstat(private); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(private), 0o700); err != nil {
+			return nil, unproven(fmt.Errorf("make key folder: %w", err))
+		}
+		if _, err := reports.GenerateKey(private, public); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, unproven(fmt.Errorf("make key: %w", err))
+		}
+		slog.Info("a key was made and signs from now on: give its public half to whoever verifies", "key", private, "public", public)
+	}
+	key, err := reports.LoadPrivateKey(private)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return key, nil
+}
+
+// write puts the files of a run into the folder, all or none, and returns their
+// paths in a fixed order.
+func write(r *reports.Report, f runFlags, cfg runsc.Config, key crypto.Signer) ([]string, error) {
+	files, err := documents(r, cfg.Limits.Limits(), f.validFor, key, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := reports.WriteFiles(f.out, files); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	var paths []string
+	for _, name := range []string{reports.ReportFile, reports.JUnitFile, reports.AttestationFile, reports.CapabilitiesFile} {
+		if _, ok := files[name]; ok {
+			paths = append(paths, filepath.Join(f.out, name))
+		}
+	}
+	return paths, nil
+}
+
+// documents are the files of a run, by name.
+func documents(r *reports.Report, limits sandbox.Limits, validFor time.Duration, key crypto.Signer, now time.Time) (map[string][]byte, error) {
+	report, err := reports.Encode(r)
+	if err != nil {
+		return nil, err
+	}
+	junit, err := reports.JUnit(r)
+	if err != nil {
+		return nil, err
+	}
+	s := reports.Statement{
+		Run: r.Run, Outcome: r.Outcome, Issued: now, Expires: now.Add(validFor),
+		Host:          reports.StatementHost{BootID: r.Host.BootID, Kernel: r.Host.Kernel},
+		RuntimeDigest: r.Runtime.Digest, ConfigDigest: r.ConfigDigest,
+		ReportDigest: evidence.Digest(report), JUnitDigest: evidence.Digest(junit),
+	}
+	files := map[string][]byte{reports.ReportFile: report, reports.JUnitFile: junit}
+	if qualifies(r) {
+		capabilities, err := json.MarshalIndent(capabilitiesOf(r, limits, s), "", " ")
+		if err != nil {
+			return nil, fmt.Errorf("encode capabilities: %w", err)
+		}
+		s.Capabilities = capabilities
+		files[reports.CapabilitiesFile] = append(slices.Clone(capabilities), '\n')
+	}
+	attestation, err := reports.Sign(s, key)
+	if err != nil {
+		return nil, err
+	}
+	if files[reports.AttestationFile], err = attestation.Encode(); err != nil {
+		return nil, err
+	}
+	return files, nil
+}
+
+// qualifies tells whether the run qualifies the runner: a selection of trials
+// never does, however it ended.
+func qualifies(r *reports.Report) bool {
+	return r.Outcome == hostile.Qualified && r.Complete && r.Interrupted == ""
+}
+
+// capabilitiesOf is what a qualified run lets production publish. It expires
+// with the statement, to the second.
+func capabilitiesOf(r *reports.Report, limits sandbox.Limits, s reports.Statement) sandbox.Capabilities {
+	return sandbox.Capabilities{
+		SchemaVersion: sandbox.SchemaVersion, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: r.Runtime.Digest, Profile: r.Profile,
+		Qualification: r.Run + " " + s.ReportDigest, QualifiedUntil: s.Expires.UTC().Truncate(time.Second), Limits: limits,
+	}
+}

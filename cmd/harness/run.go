@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/spf13/cobra"
+
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/suites"
+)
+
+// runFlags are what a run is asked.
+type runFlags struct {
+	config, out, key, filter string
+	attempts                 []string
+	principal, json          bool
+	validFor                 time.Duration
+}
+
+func runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Make the attempts and judge what was seen",
+		Long: `Make the attempts inside a real runsc, observe the host, judge, and remove
+everything that was made. With --out the report is written, and attested with a
+key; capabilities.json is written only when every trial was asked and held.`,
+		Example: `  harness run --config runner.yaml --out out
+  harness run --attempt memory --attempt 5
+  harness run --label-filter 'step:2 && half:host'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run(cmd.Context(), f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.config, "config", "", "runner configuration (default: the embedded one)")
+	flags.StringVar(&f.out, "out", "", "folder for report.json, junit.xml, attestation.json and capabilities.json")
+	flags.StringSliceVar(&f.attempts, "attempt", nil, "only this attempt, by name or step number; may be repeated")
+	flags.StringVar(&f.filter, "label-filter", "", "only trials whose labels match, in Ginkgo's language (harness list --json shows labels)")
+	flags.BoolVar(&f.principal, "principal", false, "only each attempt's principal route")
+	flags.BoolVar(&f.json, "json", false, "report.json on stdout and nothing else")
+	flags.StringVar(&f.key, "key", "", "Ed25519 private key that signs the attestation, PKCS#8 PEM (default: STATE_DIR/keys/harness.key, made once)")
+	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "how long the attestation is valid")
+	return c
+}
+
+// selection is the trials that the flags ask for, at least one.
+func (f runFlags) selection() (func(*suites.Trial) bool, error) {
+	named, err := suites.Selection(f.attempts)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--attempt: %w", err))
+	}
+	labelled, err := types.ParseLabelFilter(f.filter)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--label-filter %q: %s", f.filter, filterProblem(err)))
+	}
+	selected := func(t *suites.Trial) bool {
+		return named(t) && (!f.principal || t.Principal()) && labelled(t.Labels())
+	}
+	for _, t := range suites.Trials() {
+		if selected(t) {
+			return selected, nil
+		}
+	}
+	return nil, usage(errors.New("no trial is selected: harness list --json shows the attempts, routes and labels that there are"))
+}
+
+// ginkgoStyle is Ginkgo's mark-up of its own messages.
+var ginkgoStyle = regexp.MustCompile(`\{\{[a-z/]*\}\}`)
+
+// filterProblem is what Ginkgo says of a filter, without its colours and links.
+func filterProblem(err error) string {
+	var g types.GinkgoError
+	if !errors.As(err, &g) {
+		return err.Error()
+	}
+	return strings.ReplaceAll(strings.TrimSpace(ginkgoStyle.ReplaceAllString(g.Message, "")), "\n", ": ")
+}
+
+// check looks at what can be wrong before anything is done.
+func (f runFlags) check() error {
+	if f.validFor < time.Minute {
+		return usage(fmt.Errorf("--valid-for %s: must be a minute or more", f.validFor))
+	}
+	if f.key != "" && f.out == "" {
+		return usage(errors.New("--key signs the attestation, which is written only with --out DIR"))
+	}
+	if f.out == "" {
+		return nil
+	}
+	if st, err := os.Stat(f.out); err == nil && !st.IsDir() {
+		return usage(fmt.Errorf("--out %s is not a folder", f.out))
+	}
+	return nil
+}
+
+// run makes one run, from the flags to the exit code.
+func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
+	selected, err := f.selection()
+	if err == nil {
+		err = f.check()
+	}
+	if err != nil {
+		return err
+	}
+	cfg, from, err := effective(f.config)
+	if err != nil {
+		return err
+	}
+	if err := root(); err != nil {
+		return err
+	}
+	sign, err := signer(f, cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	slog.Info("configuration: "+from, "runsc", cfg.Runtime.Path, "state_dir", cfg.StateDir)
+	show := newShow(f.json, stdout, stderr)
+	r, err := suites.Run(ctx, suites.Options{Config: cfg, Select: selected, Version: ownVersion(), Progress: func(p suites.Progress) {
+		if ctx.Err() == nil || p.Trial == nil { // what an interruption broke is no verdict to tell
+			show.progress(p)
+		}
+	}})
+	show.clear()
+	if ctx.Err() != nil || (r != nil && r.Interrupted != "") {
+		return interrupted(ctx, err)
+	}
+	if err != nil {
+		return unproven(fmt.Errorf("run: %w", err))
+	}
+	var files []string
+	if f.out != "" {
+		if files, err = write(r, f, cfg, sign); err != nil {
+			return unproven(err)
+		}
+	}
+	if f.json {
+		err = reportJSON(stdout, r)
+	} else {
+		err = show.report(r, files)
+	}
+	if err != nil {
+		return unproven(err)
+	}
+	return exitOf(r.Outcome)
+}
+
+func reportJSON(w io.Writer, r *reports.Report) error {
+	data, err := reports.Encode(r)
+	if err != nil {
+		return err
+	}
+	return printed(w.Write(data))
+}
+
+// root is the need that everything else stands on.
+func root() error {
+	if os.Geteuid() != 0 {
+		return unproven(fmt.Errorf("not root (uid %d): cgroups, network namespaces, mounts, fanotify and runsc need it: run it as root, for example with sudo", os.Geteuid()))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/suites"
+)
+
+func TestLiveLineStaysWithinTheWidth(t *testing.T) {
+	p := suites.Progress{Stage: "making the attempts", Done: 41, Total: 107}
+	for width, want := range map[int]string{
+		0:  "making the attempts: 41 of 107 judged, 12 s",
+		80: "making the attempts: 41 of 107 judged, 12 s",
+		20: "making the attempts",
+		1:  "",
+	} {
+		if got := liveLine(p, 12*time.Second, width); got != want {
+			t.Errorf("width %d: %q, want %q", width, got, want)
+		}
+	}
+}
+
+// A log gets each verdict once, no stage and nothing that moves a cursor.
+func TestPlainLines(t *testing.T) {
+	var out, err bytes.Buffer
+	s := newShow(false, &out, &err)
+	held := reports.Trial{Step: 5, Attempt: "processor", Route: "relay", Verdict: hostile.Held}
+	s.progress(suites.Progress{Stage: "making the attempts", Total: 2})
+	s.progress(suites.Progress{Trial: &held, Done: 1, Total: 2})
+	s.clear()
+	if want := reports.Line(&held) + "\n"; out.String() != want {
+		t.Errorf("stdout %q, want %q", out.String(), want)
+	}
+	if err.Len() != 0 {
+		t.Errorf("stderr %q", err.String())
+	}
+}
+
+// With --json stdout is the report's alone.
+func TestProgressBesideJSONGoesToStderr(t *testing.T) {
+	var out, err bytes.Buffer
+	s := newShow(true, &out, &err)
+	s.progress(suites.Progress{Trial: &reports.Trial{Attempt: "census", Route: "all", Verdict: hostile.Held}, Done: 1, Total: 1})
+	s.clear()
+	if out.Len() != 0 || !strings.Contains(err.String(), "census: all") {
+		t.Errorf("stdout %q, stderr %q", out.String(), err.String())
+	}
+}
+
+func TestSummary(t *testing.T) {
+	got := summary(&reports.Report{
+		Outcome: hostile.Refused, DurationMS: 1250, CannotShow: []string{"the kernel"},
+		Trials: []reports.Trial{
+			{ID: "step-05/processor/relay", Verdict: hostile.Held},
+			{ID: "step-06/memory/pipes", Verdict: hostile.Fell, Reason: "a line\nand \x1b[2J"},
+		},
+	}, []string{"out/report.json"})
+	want := `
+refused: 2 trials, 1 held, 1 fell, in 1.2 s
+A selection of the trials was asked, which qualifies no runner.
+
+Did not hold
+  fell step-06/memory/pipes: a line\nand \x1b[2J
+
+What this cannot show
+  the kernel
+
+Files
+  out/report.json
+`
+	if got != want {
+		t.Errorf("summary:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestOnlyACompleteHeldRunQualifies(t *testing.T) {
+	for _, c := range []struct {
+		r    reports.Report
+		want bool
+	}{
+		{reports.Report{Outcome: hostile.Qualified, Complete: true}, true},
+		{reports.Report{Outcome: hostile.Qualified}, false},
+		{reports.Report{Outcome: hostile.Qualified, Complete: true, Interrupted: "interrupted by SIGINT"}, false},
+		{reports.Report{Outcome: hostile.Refused, Complete: true}, false},
+		{reports.Report{Outcome: hostile.Unproven, Complete: true}, false},
+		{reports.Report{Complete: true}, false},
+	} {
+		if got := qualifies(&c.r); got != c.want {
+			t.Errorf("outcome %q, complete %t, interrupted %q: qualifies %t", c.r.Outcome, c.r.Complete, c.r.Interrupted, got)
+		}
+	}
+}
