@@ -123,6 +123,32 @@ func (s *show) report(r *reports.Report, files []string) error {
 	return printed(io.WriteString(s.out, summary(r, files)))
 }
 
+// unheld lists the trials that did not hold. Those of one verdict for one and
+// the same reason, such as an observer that is blind, stand together.
+func unheld(trials []reports.Trial) []string {
+	type cause struct {
+		verdict hostile.Verdict
+		reason  string
+	}
+	var order []cause
+	ids := map[cause][]string{}
+	for _, t := range trials {
+		if t.Verdict == hostile.Held {
+			continue
+		}
+		c := cause{t.Verdict, t.Reason}
+		if ids[c] == nil {
+			order = append(order, c)
+		}
+		ids[c] = append(ids[c], t.ID)
+	}
+	var out []string
+	for _, c := range order {
+		out = append(out, fmt.Sprintf("%s %s: %s", c.verdict, strings.Join(ids[c], ", "), c.reason))
+	}
+	return out
+}
+
 // summary ends the plain lines, which are there already.
 func summary(r *reports.Report, files []string) string {
 	var b strings.Builder
@@ -140,12 +166,7 @@ func summary(r *reports.Report, files []string) string {
 	if !r.Complete {
 		b.WriteString("A selection of the trials was asked, which qualifies no runner.\n")
 	}
-	var failed []string
-	for _, t := range r.Trials {
-		if t.Verdict != hostile.Held {
-			failed = append(failed, fmt.Sprintf("%s %s: %s", t.Verdict, t.ID, t.Reason))
-		}
-	}
+	failed := unheld(r.Trials)
 	for _, part := range []struct {
 		title string
 		items []string
