@@ -9,8 +9,6 @@ import (
 	"tenwalls.dev/harness/sandbox/id"
 )
 
-const sourceContract = "every field that the attestation carries must have been shown in the same run"
-
 var _ = place(
 	Cell{Name: "wallclock", Cost: 150 * time.Millisecond, Params: wallCap},
 	Trial{

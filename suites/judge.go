@@ -145,6 +145,8 @@ func unsaid(t *reports.Trial) (hostile.Verdict, string) {
 	}
 	said := fmt.Sprintf("%d claims of another run or route, %d lines that are no claim", t.Said.Foreign, t.Said.Noise)
 	switch c := t.Claim; {
+	case t.Said.Beyond > 0:
+		return hostile.Silent, fmt.Sprintf("%d claims were beyond the bound and dropped, so what was said is not known; %s", t.Said.Beyond, ended)
 	case c != nil && c.Event == hostile.Failed:
 		return hostile.Silent, fmt.Sprintf("the payload could not make the attempt: %s %s", c.Call, c.Note)
 	case r.Inside && !reached(t):

@@ -179,6 +179,11 @@ func (r *run) report(ctx context.Context, judged map[string]reports.Trial) (*rep
 		}
 		rep.Trials = append(rep.Trials, rt)
 	}
+	// What is written is what is judged: the bounds of the report come first.
+	reports.Bound(rep.Trials)
+	for i := range rep.Trials {
+		rep.Trials[i] = Judge(rep.Trials[i])
+	}
 	rep.Outcome = Outcome(rep.Trials)
 	if ctx.Err() != nil {
 		rep.Interrupted, rep.Outcome = context.Cause(ctx).Error(), hostile.Unproven
