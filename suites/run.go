@@ -140,9 +140,7 @@ func (r *run) of(place string) []*Trial {
 
 func (r *run) judge(ev *cellEvidence, atRun map[string]observers.Observation, judged map[string]reports.Trial) {
 	for _, t := range r.of(ev.place) {
-		rt := t.report(ev.place)
-		rt.Expected = filtered(rt.Expected, r.scene.cfg)
-		rt.Wants = granted(rt.Wants, r.scene.cfg)
+		rt := t.Under(r.scene.cfg).report(ev.place)
 		rt = Judge(ev.trial(rt, r.eyes.of, atRun))
 		judged[rt.ID] = rt
 		r.tell(Progress{Trial: &rt, Done: len(judged), Total: len(r.trials)})
@@ -173,7 +171,7 @@ func (r *run) report(ctx context.Context, judged map[string]reports.Trial) (*rep
 	for _, t := range r.trials {
 		rt, ok := judged[t.ID()]
 		if !ok {
-			rt = t.report(t.cell.Name)
+			rt = t.Under(r.scene.cfg).report(t.cell.Name)
 			rt.Trouble = "its cell left no evidence"
 			rt = Judge(rt)
 		}

@@ -148,12 +148,21 @@ func (s *Scene) helpers() string { return s.cfg.CgroupParent + "/helpers" }
 
 // listen opens the two unix sockets that no job may reach.
 func (s *Scene) listen() error {
-	file, err := net.Listen("unix", filepath.Join(s.image.Layer, s.SocketPath))
+	// The address of a socket holds 108 bytes (unix(7)), whatever the state
+	// folder's name: it is bound through its folder's descriptor.
+	name := filepath.Join(s.image.Layer, s.SocketPath)
+	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return fmt.Errorf("listen on a path socket: %w", err)
 	}
+	defer dir.Close()
+	file, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(name)))
+	if err != nil {
+		return fmt.Errorf("listen on a path socket: %w", err)
+	}
+	file.(*net.UnixListener).SetUnlinkOnClose(false) // it goes with the image
 	s.listeners = append(s.listeners, file)
-	if err := os.Chmod(filepath.Join(s.image.Layer, s.SocketPath), 0o666); err != nil {
+	if err := os.Chmod(name, 0o666); err != nil {
 		return fmt.Errorf("listen on a path socket: %w", err)
 	}
 	return s.world.InPlace(func() error {
@@ -232,19 +241,13 @@ func (s *Scene) strike() error {
 	return nil
 }
 
-// removeParent removes the configured parent cgroup when nobody is left in it.
+// removeParent removes the configured parent cgroup unless somebody uses it.
 func (s *Scene) removeParent() error {
 	g, err := s.cgroups.Open(path.Dir(s.cfg.CgroupParent))
 	if err != nil {
 		return err
 	}
-	pids, err := g.Procs()
-	if err != nil || len(pids) > 0 {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	return g.Remove(ctx)
+	return g.RemoveIfEmpty()
 }
 
 func text(n int64) string { return strconv.FormatInt(n, 10) }

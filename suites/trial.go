@@ -172,5 +172,12 @@ func (t Trial) Labels() []string {
 	return out
 }
 
+// Under is the trial as a run under that configuration asks it: the expected
+// refusal in the words of the configured action, and every bound filled in.
+func (t Trial) Under(cfg runsc.Config) Trial {
+	t.Expected, t.Wants = filtered(t.Expected, cfg), granted(t.Wants, cfg)
+	return t
+}
+
 // Lifts are the walls that the trial's cell lowers.
 func (t Trial) Lifts() []hostile.Lift { return slices.Clone(t.cell.Lifts) }

@@ -66,11 +66,7 @@ func explanation(label string, a attemptJSON) string {
 	return b.String()
 }
 
-// bound tells the number of a want. A negative one stands for a number that a
-// run takes from the configuration under test.
+// bound tells the number of a want, as the default configuration makes it.
 func bound(w reports.Want) string {
-	if w.Bound < 0 {
-		return "what the configuration grants, in " + w.Unit
-	}
 	return fmt.Sprintf("%d %s", w.Bound, w.Unit)
 }

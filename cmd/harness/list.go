@@ -10,6 +10,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox/runsc"
 	"tenwalls.dev/harness/suites"
 )
 
@@ -44,6 +45,7 @@ func describe(a *hostile.Attempt) attemptJSON {
 		if t.Attempt != a {
 			continue
 		}
+		t := t.Under(runsc.DefaultConfig()) // the numbers of the default configuration
 		r, _ := a.Route(t.Route)
 		out.Trials = append(out.Trials, trialJSON{
 			ID: t.ID(), Route: t.Route, Title: r.Title, Principal: t.Principal(), Labels: t.Labels(), Expected: t.Expected,

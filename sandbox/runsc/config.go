@@ -111,7 +111,7 @@ func ParseConfig(data []byte, file string) (Config, error) {
 	c := DefaultConfig()
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("runner configuration %s: %s", file, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		return Config{}, fmt.Errorf("runner configuration %s", yamlError(err, file))
 	}
 	var extra any
 	if err := dec.Decode(&extra); !errors.Is(err, io.EOF) {
@@ -122,6 +122,19 @@ func ParseConfig(data []byte, file string) (Config, error) {
 		return Config{}, locate(err, data, file)
 	}
 	return c, nil
+}
+
+// yamlPosition is how the parser begins its messages: line and column.
+var yamlPosition = regexp.MustCompile(`^\[(\d+):(\d+)\] `)
+
+// yamlError is the parser's message as "FILE:LINE: words", one bounded line
+// without the excerpt, which may be anybody's bytes.
+func yamlError(err error, file string) string {
+	words, _, _ := strings.Cut(strings.TrimSpace(yaml.FormatError(err, false, false)), "\n")
+	if m := yamlPosition.FindStringSubmatch(words); m != nil {
+		return fmt.Sprintf("%s:%s: %s", file, m[1], shorten(words[len(m[0]):]))
+	}
+	return file + ": " + shorten(words)
 }
 
 // fieldError is a wrong value of one field, by its path in the file.

@@ -185,7 +185,9 @@ func removeParent(t testing.TB, b *bench) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removeEmpty(g)
+	if err := g.RemoveIfEmpty(); err != nil {
+		t.Error(err)
+	}
 }
 
 func (b *bench) reopen(t testing.TB) {

@@ -142,20 +142,11 @@ func (r *Runner) Close(ctx context.Context) error {
 		<-idle // bounded: every step of an ending job is
 	}
 	if g, err := r.cgroups.Open(r.cfg.CgroupParent); err == nil {
-		// Left when others use it; it is empty otherwise.
-		removeEmpty(g)
+		if err := g.RemoveIfEmpty(); err != nil {
+			return errors.Join(err, r.store.close())
+		}
 	}
 	return r.store.close()
-}
-
-// removeEmpty removes the runner's parent cgroup unless somebody is in it.
-func removeEmpty(g *cgroup.Group) {
-	if pids, err := g.Procs(); err != nil || len(pids) > 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = g.Remove(ctx)
 }
 
 // Capabilities returns what jobs are accepted under, after having looked at
