@@ -71,17 +71,17 @@ func inForce(a *hostile.Attempt, route string, where hostile.Place, source strin
 	}
 }
 
-var _ = place(
-	Cell{Name: "self", Cost: 200 * time.Millisecond},
-	inForce(hostile.Identity, "nobody", hostile.ProcessCredentials, "runs as nobody, owning nothing: uid and gid 65534"),
-	inForce(hostile.Privileges, "capabilities", hostile.ProcessCredentials, "no capabilities"),
-	inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges"),
-	inForce(hostile.Namespaces, "inside", hostile.OwnNamespaces, "own PID, mount, network, IPC and UTS namespaces", ownNamespaces()...),
-	Trial{
+// In the cell of step 7, whose observers these need as well.
+func init() {
+	beside("outside", inForce(hostile.Identity, "nobody", hostile.ProcessCredentials, "runs as nobody, owning nothing: uid and gid 65534"))
+	beside("outside", inForce(hostile.Privileges, "capabilities", hostile.ProcessCredentials, "no capabilities"))
+	beside("outside", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges"))
+	beside("outside", inForce(hostile.Namespaces, "inside", hostile.OwnNamespaces, "own PID, mount, network, IPC and UTS namespaces", ownNamespaces()...))
+	beside("outside", Trial{
 		Attempt: hostile.Namespaces, Route: "own-five", By: reports.ByHost, Source: "own PID, mount, network, IPC and UTS namespaces",
 		Expected: hostile.Refusal{Kind: hostile.InForce, Place: hostile.OwnNamespaces}, Wants: ownNamespaces(),
-	},
-)
+	})
+}
 
 // Behind the filter, in the cell of step 1 that lifts the same rule.
 func init() {

@@ -66,7 +66,7 @@ func (o listingObserver) Watch(_ context.Context, s observers.Subject) (observer
 }
 
 // listEvery is how often the runtime is asked: each time starts its command.
-const listEvery = 120 * time.Millisecond
+const listEvery = 250 * time.Millisecond
 
 type listingWatch struct {
 	list      lister

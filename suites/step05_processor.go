@@ -5,14 +5,16 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
-	"tenwalls.dev/harness/sandbox"
+	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 const source5 = "step 5: killed, recorded against the processor cap: which cap was recorded is the assertion"
 
-func spin(route string) *Cell {
+func spin(route string) *Cell { return spinUnder(route, nil) }
+
+func spinUnder(route string, change func(*runsc.Walls)) *Cell {
 	return place(
-		Cell{Name: "processor-" + route, Cost: 2 * time.Second, Params: cpuCap},
+		Cell{Name: "processor-" + route, Cost: 2 * time.Second, Params: cpuCap, Change: change},
 		Trial{
 			Attempt: hostile.Processor, Route: route, Expected: endings["cpu"], By: reports.ByRunner, Source: source5,
 			Wants: processorTime(),
@@ -23,17 +25,15 @@ var (
 	_ = spin("spinner")
 	_ = spin("threads")
 	_ = spin("forks")
-	_ = spin("relay")
+	_ = spinUnder("relay", shortLimit)
 	_ = spin("ignore-sigxcpu")
 	_ = spin("system-calls")
 )
 
 var _ = place(
 	Cell{
-		Name: "processor-limit-behind", Cost: 2200 * time.Millisecond, Params: cpuCap,
+		Name: "processor-limit-behind", Cost: 1200 * time.Millisecond, Params: cpuCap,
 		Lifts: []hostile.Lift{hostile.LiftProcessorCap}, Change: liftProcessorCap,
-		// The limit stands at twice the cap, so half the grant keeps the trial short.
-		Limits: func(l *sandbox.Limits) { l.CPUMillis = max(1000, l.CPUMillis/2) },
 	},
 	Trial{
 		Attempt: hostile.Processor, Route: "limit-behind", By: reports.ByClaim,
@@ -41,6 +41,10 @@ var _ = place(
 		Source:   "step 5: behind the job-wide cap stands the guest kernel's RLIMIT_CPU per process (setrlimit(2))",
 		Wants:    processorBounded(),
 	})
+
+// shortLimit makes each child of the relay hand over within a second, so that
+// it takes several to reach the cap over the job.
+func shortLimit(w *runsc.Walls) { w.CPULimit = time.Second }
 
 func cpuCap(s *Scene) map[string]string {
 	return map[string]string{"cpu_ms": text(s.Limits().CPUMillis)}
