@@ -56,7 +56,7 @@ const nobody = 65534
 // ready to run, so on a busy host it counts more than the processors gave: with
 // both at the same number the wall behind would answer first, and under load
 // would end jobs that have time left.
-const limitFactor = 2
+const limitFactor = 4
 
 // Walls returns the profile's walls with the configuration's numbers.
 func (c Config) Walls() Walls {
