@@ -95,10 +95,20 @@ func (r *residueScan) holders(tell func(string)) (map[uint64]bool, error) {
 			continue
 		}
 		if inode, err := netInode(filepath.Join(r.host.Proc, process.Name(), "ns", "net")); err == nil { // else it has ended
+			if r.namespaces[inode] && r.sibling(process.Name()) {
+				continue // the kernel numbers namespaces anew: this one is that job's
+			}
 			see(inode, "process "+process.Name())
 		}
 	}
 	return all, nil
+}
+
+// sibling tells whether a process is in the cgroup of another job of the run.
+func (r *residueScan) sibling(pid string) bool {
+	groups, err := readSmall(filepath.Join(r.host.Proc, pid, "cgroup"))
+	return err == nil && r.grounds.Cgroup != "" &&
+		memberOf([]byte(groups), []byte(r.grounds.Cgroup)) && !memberOf([]byte(groups), []byte(r.subject.Cgroup))
 }
 
 func (r *residueScan) table() ([]*mountinfo.Info, error) {

@@ -39,9 +39,13 @@ const (
 	wallTolerance = 2 * time.Second
 )
 
-// granted fills the configuration's numbers in.
-func granted(wants []reports.Want, cfg runsc.Config) []reports.Want {
+// granted fills the numbers in: the configuration's, or what the cell's job asks
+// for where that is less.
+func granted(wants []reports.Want, cfg runsc.Config, c *Cell) []reports.Want {
 	l := cfg.Limits.Limits()
+	if c.Limits != nil {
+		c.Limits(&l)
+	}
 	cpu := l.CPUMillis * int64(time.Millisecond)
 	bounds := map[int64]int64{
 		grantScratch: l.ScratchBytes, grantHostTasks: cfg.Limits.HostTasks, grantProcesses: l.Processes,

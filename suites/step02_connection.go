@@ -19,7 +19,7 @@ func connection(route string) Trial {
 }
 
 var _ = place(
-	Cell{Name: "connection", Cost: 200 * time.Millisecond, Params: internet},
+	Cell{Name: "connection", Cost: 300 * time.Millisecond, Params: internet},
 	connection("tcp4"), connection("tcp6"), connection("udp"), connection("dns"), connection("icmp"), connection("raw"),
 	connection("packet"), connection("vsock"), connection("unix-abstract"), connection("unix-path"), connection("netlink"),
 	connection("io-uring"),

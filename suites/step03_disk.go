@@ -35,10 +35,6 @@ var _ = place(
 	disk("small-files", hostile.ENOSPC, hostile.ScratchQuota, source3),
 	disk("fallocate", hostile.ENOSPC, hostile.ScratchQuota, source3),
 	disk("unnamed-file", hostile.EOPNOTSUPP, hostile.ScratchMount, source3+"; open(2): O_TMPFILE, EOPNOTSUPP: the file system has no such files"),
-)
-
-var _ = place(
-	Cell{Name: "disk-detours", Cost: 800 * time.Millisecond, Params: scratchSize},
 	disk("mmap", hostile.SIGBUS, hostile.ScratchQuota, source3+"; mmap(2): SIGBUS where a page behind a mapping cannot be had"),
 	disk("deleted-file", hostile.ENOSPC, hostile.ScratchQuota, source3),
 	disk("tmp", hostile.EROFS, hostile.ReadOnlyMount, "one writable scratch folder: /tmp closed"),

@@ -5,6 +5,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
@@ -13,8 +14,19 @@ const source5 = "step 5: killed, recorded against the processor cap: which cap w
 func spin(route string) *Cell { return spinUnder(route, nil) }
 
 func spinUnder(route string, change func(*runsc.Walls)) *Cell {
-	return place(
-		Cell{Name: "processor-" + route, Cost: 2 * time.Second, Params: cpuCap, Change: change},
+	return spinFor(Cell{Name: "processor-" + route, Cost: 2 * time.Second, Params: cpuCap, Change: change}, route)
+}
+
+// spinHalf asks for half of the grant: a job's own, lower limit is held as well.
+func spinHalf(route string) *Cell {
+	return spinFor(Cell{
+		Name: "processor-" + route, Cost: time.Second, Params: cpuCap,
+		Limits: func(l *sandbox.Limits) { l.CPUMillis = max(1000, l.CPUMillis/2) },
+	}, route)
+}
+
+func spinFor(c Cell, route string) *Cell {
+	return place(c,
 		Trial{
 			Attempt: hostile.Processor, Route: route, Expected: endings["cpu"], By: reports.ByRunner, Source: source5,
 			Wants: processorTime(),
@@ -23,11 +35,11 @@ func spinUnder(route string, change func(*runsc.Walls)) *Cell {
 
 var (
 	_ = spin("spinner")
-	_ = spin("threads")
+	_ = spinHalf("threads")
 	_ = spin("forks")
 	_ = spinUnder("relay", shortLimit)
-	_ = spin("ignore-sigxcpu")
-	_ = spin("system-calls")
+	_ = spinHalf("ignore-sigxcpu")
+	_ = spinHalf("system-calls")
 )
 
 var _ = place(

@@ -175,7 +175,7 @@ func (t Trial) Labels() []string {
 // Under is the trial as a run under that configuration asks it: the expected
 // refusal in the words of the configured action, and every bound filled in.
 func (t Trial) Under(cfg runsc.Config) Trial {
-	t.Expected, t.Wants = filtered(t.Expected, cfg), granted(t.Wants, cfg)
+	t.Expected, t.Wants = filtered(t.Expected, cfg), granted(t.Wants, cfg, t.cell)
 	return t
 }
 
