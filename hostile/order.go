@@ -36,6 +36,9 @@ func ParseOrder(arg string) (Order, error) {
 	if err := dec.Decode(&o); err != nil {
 		return Order{}, fmt.Errorf("parse order: %w", err)
 	}
+	if dec.InputOffset() != int64(len(arg)) {
+		return Order{}, errors.New("parse order: bytes after the object")
+	}
 	if o.Nonce == "" || len(o.Routes) == 0 {
 		return Order{}, errors.New("parse order: no nonce or no routes")
 	}

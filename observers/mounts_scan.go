@@ -63,7 +63,7 @@ func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan
 		}
 		for _, thing := range things {
 			if !allowedOpen(h, m, jobMounts, thing, own) {
-				scan.folders[thing.link] = fmt.Sprintf("process %s keeps %s open (%s), outside the grants", proc, thing.link, thing.ref)
+				scan.folders[strings.TrimSuffix(thing.link, " (deleted)")] = fmt.Sprintf("process %s keeps %s open (%s), outside the grants", proc, thing.link, thing.ref)
 			}
 		}
 	}

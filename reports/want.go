@@ -14,8 +14,12 @@ func (w Want) Measured(r observers.Reading) int64 {
 	}
 }
 
-// Met reports whether the reading is as wanted. An unknown rule is never met.
+// Met reports whether the reading is as wanted. An unknown rule is never met,
+// nor is a negative bound, which stands for a number that was not filled in.
 func (w Want) Met(r observers.Reading) bool {
+	if w.Bound < 0 {
+		return false
+	}
 	n := w.Measured(r)
 	switch w.Rule {
 	case AtMost:

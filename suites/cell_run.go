@@ -51,9 +51,16 @@ func newSitting(c *Cell, s *Scene, e *eyes, want []*Trial) *sitting {
 // seal makes the cell's job.
 func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 	order := hostile.Order{Nonce: s.scene.Nonce, Params: map[string]string{}}
-	for _, t := range s.want {
-		if r, _ := t.Attempt.Route(t.Route); r.Inside {
-			order.Routes = append(order.Routes, t.Name())
+	// What a cap leaves behind is there only when the cap ends the job: then the
+	// cell's attempt is made although nobody asks what came of it.
+	for _, asked := range [][]*Trial{s.want, s.cell.trials} {
+		for _, t := range asked {
+			if r, _ := t.Attempt.Route(t.Route); r.Inside {
+				order.Routes = append(order.Routes, t.Name())
+			}
+		}
+		if len(order.Routes) > 0 {
+			break
 		}
 	}
 	if len(order.Routes) == 0 {

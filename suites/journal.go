@@ -108,11 +108,15 @@ func readJournal(dir string) ([]entry, error) {
 	}
 	defer f.Close()
 	var out []entry
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		var e entry
 		if json.Unmarshal(lines.Bytes(), &e) == nil {
 			out = append(out, e)
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
 	}
 	return out, nil
 }

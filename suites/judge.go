@@ -82,8 +82,8 @@ func unasked(t *reports.Trial) (hostile.Verdict, string) {
 	if t.Trouble != "" {
 		return hostile.Broken, "not asked: " + t.Trouble
 	}
-	if t.Expected == (hostile.Refusal{}) || t.By == "" {
-		return hostile.Broken, "not asked: no expectation was written down"
+	if t.Expected == (hostile.Refusal{}) || !slices.Contains([]reports.By{reports.ByClaim, reports.ByRunner, reports.ByHost}, t.By) {
+		return hostile.Broken, "not asked: no expectation or no authority was written down"
 	}
 	return "", ""
 }
@@ -123,7 +123,7 @@ func otherRefusal(t *reports.Trial) (hostile.Verdict, string) {
 		return hostile.Misnamed, fmt.Sprintf("expected %s, but the job ended as %q with %d: %s (processor time %d ms, wall clock %d ms) %s",
 			t.Expected, e.Reason, e.ExitCode, e.Refusal, e.CPUMS, e.WallMS, e.Detail)
 	}
-	if e := t.Ended; t.By == reports.ByClaim && e != nil && e.Refusal != (hostile.Refusal{}) && e.Reason != exited && openEnd(t) {
+	if e := t.Ended; t.By == reports.ByClaim && e != nil && e.Refusal != (hostile.Refusal{}) && e.Reason != exited && reached(t) && openEnd(t) {
 		return hostile.Misnamed, fmt.Sprintf("expected %s, but while the payload tried, the job was ended by %s (processor time %d ms, wall clock %d ms)",
 			t.Expected, e.Refusal, e.CPUMS, e.WallMS)
 	}
@@ -144,11 +144,12 @@ func unsaid(t *reports.Trial) (hostile.Verdict, string) {
 		ended = fmt.Sprintf("the job ended as %q with %d", t.Ended.Reason, t.Ended.ExitCode)
 	}
 	said := fmt.Sprintf("%d claims of another run or route, %d lines that are no claim", t.Said.Foreign, t.Said.Noise)
-	switch c := t.Claim; {
+	failed := failure(t)
+	switch {
 	case t.Said.Beyond > 0:
 		return hostile.Silent, fmt.Sprintf("%d claims were beyond the bound and dropped, so what was said is not known; %s", t.Said.Beyond, ended)
-	case c != nil && c.Event == hostile.Failed:
-		return hostile.Silent, fmt.Sprintf("the payload could not make the attempt: %s %s", c.Call, c.Note)
+	case failed != nil:
+		return hostile.Silent, fmt.Sprintf("the payload could not make the attempt: %s %s", failed.Call, failed.Note)
 	case r.Inside && !reached(t):
 		return hostile.Silent, fmt.Sprintf("the payload never said that it reached the act; %s; %s", ended, said)
 	case t.By == reports.ByClaim && refusals(t) == 0:
@@ -157,8 +158,21 @@ func unsaid(t *reports.Trial) (hostile.Verdict, string) {
 		return hostile.Silent, fmt.Sprintf("the payload reached an act, the %d. it named, and said nothing of what came back; %s", reaches(t), ended)
 	case t.Ended == nil:
 		return hostile.Silent, ended
+	case t.Attempt == hostile.Leftover.Name && leftBehind[t.Route] != "" && t.Ended.Reason != string(leftBehind[t.Route]):
+		return hostile.Silent, fmt.Sprintf("what is left behind by %q was not tried: %s", leftBehind[t.Route], ended)
 	}
 	return "", ""
+}
+
+// failure is the first claim that an act could not be tried, also where another
+// act of the route was refused.
+func failure(t *reports.Trial) *hostile.Claim {
+	for i := range t.Claims {
+		if t.Claims[i].Event == hostile.Failed {
+			return &t.Claims[i]
+		}
+	}
+	return nil
 }
 
 // unseen: an observer failed its control, lost its window or never looked.
@@ -184,6 +198,9 @@ func unseen(t *reports.Trial) (hostile.Verdict, string) {
 		}
 		if why := uncontrolled(t, w.Observer); why != "" {
 			return hostile.Blind, why
+		}
+		if r, _ := reading(t, w); !obeys(moment(r, w.Moment), w) { // its breach has no verdict of its own
+			return hostile.Blind, fmt.Sprintf("observer %s saw otherwise than wanted (%s), and %q is no verdict for that", w.Observer, w.Words, w.Breach)
 		}
 	}
 	return "", ""
@@ -256,8 +273,12 @@ func moment(r observers.Reading, m reports.Moment) int64 {
 	}
 }
 
-// obeys is false for a rule that is not in the list: it cannot have been met.
+// obeys is false for a rule that is not in the list, and for a bound that was
+// not filled in: neither can have been met.
 func obeys(v int64, w reports.Want) bool {
+	if w.Bound < 0 {
+		return false
+	}
 	switch w.Rule {
 	case reports.AtMost:
 		return v <= w.Bound

@@ -5,6 +5,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 const source10 = "step 10: zero processes, folder absent, measured after the result was stored"
@@ -14,6 +15,13 @@ func leftover(route string) Trial {
 		Attempt: hostile.Leftover, Route: route, Expected: hostile.Refusal{Kind: hostile.Ended, Place: hostile.ProcessGroup},
 		By: reports.ByHost, Source: source10, Wants: nothingLeft(),
 	}
+}
+
+// leftBehind is the end that has to come for there to be anything to look for,
+// where the route is that end.
+var leftBehind = map[string]runsc.Reason{
+	"runner-killed": runsc.ReasonLost, "cancelled": runsc.ReasonCancelled, "cpu-capped": runsc.ReasonCPU,
+	"wall-capped": runsc.ReasonWall, "memory-capped": runsc.ReasonMemory, "output-capped": runsc.ReasonOutput,
 }
 
 // What is left behind side by side does not disturb: each route makes its child

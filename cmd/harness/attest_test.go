@@ -107,6 +107,13 @@ func standing(t *suites.Trial) reports.Trial {
 		Expected: t.Expected, By: t.By, Source: t.Source, Wants: filledIn(t.Wants), Claims: []hostile.Claim{claim},
 		Ended: &reports.Ended{Reason: "exited", Refusal: t.Expected}, Started: time.Now().UTC(), DurationMS: 5,
 	}
+	// A route that is an end of a job came to that end.
+	if end, ok := map[string]string{
+		"runner-killed": "lost", "cancelled": "cancelled", "cpu-capped": "cpu", "wall-capped": "wall",
+		"memory-capped": "memory", "output-capped": "output",
+	}[t.Route]; ok {
+		out.Ended.Reason = end
+	}
 	if t.By == reports.ByClaim {
 		claim.Event, claim.Kind, claim.Place = hostile.Stopped, t.Expected.Kind, t.Expected.Place
 		out.Claims = append(out.Claims, claim)

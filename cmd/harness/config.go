@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
@@ -46,7 +47,7 @@ func configCommand() *cobra.Command {
 				return usage(err)
 			}
 			for _, w := range missing(cmd.Context(), cfg) {
-				fmt.Fprintln(cmd.ErrOrStderr(), "harness: warning:", w)
+				fmt.Fprintln(cmd.ErrOrStderr(), "harness: warning:", reports.Harmless(w)) // runsc's own words may be in it
 			}
 			digest, err := cfg.Digest()
 			if err != nil {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -44,12 +44,12 @@ it is removed. Exit code 0 when all can see, 3 otherwise.`,
 			}
 			found := diagnose(cmd.Context(), cfg)
 			if err := cmd.Context().Err(); err != nil {
-				return interrupted(cmd.Context(), nil)
+				return interrupted(cmd.Context(), left(found))
 			}
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), found)
 			} else {
-				err = printed(io.WriteString(cmd.OutOrStdout(), diagnosis(found, from)))
+				err = tell(cmd.OutOrStdout(), diagnosis(found, from))
 			}
 			if err != nil {
 				return err
@@ -61,7 +61,7 @@ it is removed. Exit code 0 when all can see, 3 otherwise.`,
 		},
 	}
 	c.Flags().StringVar(&config, "config", "", "runner configuration (default: the embedded one)")
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON, with all that was seen")
 	return c
 }
 
@@ -72,6 +72,29 @@ func ailing(found []finding) (n int) {
 		}
 	}
 	return n
+}
+
+// left is what the doctor could not remove, as an error.
+func left(found []finding) (err error) {
+	for _, f := range found {
+		if f.Name == cleanUp && !f.OK {
+			err = errors.Join(err, fmt.Errorf("%s: %s: %s", f.Name, f.Seen, f.Remedy))
+		}
+	}
+	return err
+}
+
+// maxBrief bounds, in runes, what is shown of a need that is met.
+const maxBrief = 100
+
+// inBrief is what was seen: whole when something is wrong, else its beginning,
+// of which --json has the rest.
+func inBrief(f finding) string {
+	seen := []rune(reports.Harmless(f.Seen))
+	if f.OK && len(seen) > maxBrief {
+		return string(seen[:maxBrief-3]) + "..."
+	}
+	return string(seen)
 }
 
 func diagnosis(found []finding, from string) string {
@@ -85,7 +108,7 @@ func diagnosis(found []finding, from string) string {
 		case !f.OK:
 			mark = "MISSING"
 		}
-		fmt.Fprintf(&b, "%-8s %-20s %s\n", mark, f.Name, reports.Harmless(f.Seen))
+		fmt.Fprintf(&b, "%-8s %-20s %s\n", mark, f.Name, inBrief(f))
 		if f.Remedy != "" {
 			fmt.Fprintf(&b, "%-8s %-20s remedy: %s\n", "", "", reports.Harmless(f.Remedy))
 		}

@@ -27,13 +27,16 @@ type controlled interface {
 	Control(ctx context.Context) observers.Control
 }
 
+// cleanUp names the finding that something of the doctor's own is left.
+const cleanUp = "clean-up"
+
 // examineObservers makes the ground, lets each observer's control run on it, all
 // at once as in a run, and removes the ground.
 func examineObservers(ctx context.Context, cfg runsc.Config, h *cgroup.Hierarchy) (out []finding) {
 	g, out := level(ctx, cfg, h)
 	defer func() {
 		if err := g.clear(); err != nil {
-			out = append(out, finding{Name: "clean-up", Seen: err.Error(), Remedy: "remove by hand what is named"})
+			out = append(out, finding{Name: cleanUp, Seen: err.Error(), Remedy: "remove by hand what is named"})
 		}
 	}()
 	eyes := g.eyes()
@@ -98,7 +101,7 @@ func (g *ground) eyes() []eye {
 		{"memory", cgroups, grouped(observers.NewMemory(h, g.prefix, spawn))},
 		{"processes", cgroups, grouped(observers.NewProcesses(h, g.prefix, spawn))},
 		{"bystander", cgroups, grouped(observers.NewBystander(h, spawn))},
-		{"oom", "a readable kernel log (/dev/kmsg, CAP_SYSLOG) of this machine, not a container's", grouped(observers.NewOOM(h, g.prefix, spawn))},
+		{"oom", "a readable kernel log (/dev/kmsg, CAP_SYSLOG) of this machine, not a container's; after ten kills within 5 s the kernel writes no record: look again", grouped(observers.NewOOM(h, g.prefix, spawn))},
 		{"canary", "a kernel with fanotify (CONFIG_FANOTIFY) and CAP_SYS_ADMIN", need(g.image != nil, "the image", func() (controlled, error) {
 			return observers.NewCanary(h, g.image.CanaryFiles())
 		})},

@@ -83,10 +83,10 @@ func interruptible(stderr io.Writer) (context.Context, func()) {
 			select {
 			case s := <-signals:
 				if ctx.Err() != nil {
-					fmt.Fprintln(stderr, "harness: still cleaning up: a second signal does not cut that short")
+					fmt.Fprintln(stderr, fresh(stderr)+"harness: still cleaning up: a second signal does not cut that short")
 					continue
 				}
-				fmt.Fprintf(stderr, "harness: %s: cleaning up\n", signalError{s})
+				fmt.Fprintf(stderr, "%sharness: %s: cleaning up\n", fresh(stderr), signalError{s})
 				cancel(signalError{s})
 			case <-done:
 				return

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +31,7 @@ func explainCommand() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), describe(a))
 			}
-			return printed(io.WriteString(cmd.OutOrStdout(), explanation(a.Label(), describe(a))))
+			return tell(cmd.OutOrStdout(), explanation(a.Label(), describe(a)))
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
@@ -49,24 +49,52 @@ func explanation(label string, a attemptJSON) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", label, a.Title)
 	fmt.Fprintf(&b, "Tries     %s.\nExpected  %s.\nBecause   %s.\n", a.Tries, a.Expected, a.Why)
+	common := inCommon(a.Trials)
+	if len(common) > 0 {
+		fmt.Fprintf(&b, "\nEvery route\n%s", strings.Join(common, ""))
+	}
+	apart := true // the route before had lines of its own
 	for _, t := range a.Trials {
+		own := slices.DeleteFunc(facts(t), func(f string) bool { return slices.Contains(common, f) })
+		if apart || len(own) > 0 {
+			b.WriteByte('\n')
+		}
+		apart = len(own) > 0
 		principal := ""
 		if t.Principal {
 			principal = " (principal route)"
 		}
-		fmt.Fprintf(&b, "\n%s: %s%s\n", t.Route, t.Title, principal)
-		fmt.Fprintf(&b, "  expected  %s\n  said by   %s\n  source    %s\n", t.Expected, authority[t.By], t.Source)
-		for _, l := range t.Lifts {
-			fmt.Fprintf(&b, "  lifts     %s, to reach the wall behind it\n", l)
-		}
-		for _, w := range t.Wants {
-			fmt.Fprintf(&b, "  host      %s (%s %s, %s: %s %s; otherwise %s)\n", w.Words, w.Observer, w.Value, w.Moment, w.Rule, bound(w), w.Breach)
-		}
+		fmt.Fprintf(&b, "%s: %s%s\n%s", t.Route, t.Title, principal, strings.Join(own, ""))
 	}
 	return b.String()
 }
 
-// bound tells the number of a want, as the default configuration makes it.
-func bound(w reports.Want) string {
-	return fmt.Sprintf("%d %s", w.Bound, w.Unit)
+// facts are what is written down of one route, a line each. The numbers are
+// those of the default configuration.
+func facts(t trialJSON) []string {
+	out := []string{
+		fmt.Sprintf("  expected  %s\n", t.Expected),
+		fmt.Sprintf("  said by   %s\n", authority[t.By]),
+		fmt.Sprintf("  source    %s\n", t.Source),
+	}
+	for _, l := range t.Lifts {
+		out = append(out, fmt.Sprintf("  lifts     %s, to reach the wall behind it\n", l))
+	}
+	for _, w := range t.Wants {
+		out = append(out, fmt.Sprintf("  host      %s (%s %s, %s: %s %d %s; otherwise %s)\n", w.Words, w.Observer, w.Value, w.Moment, w.Rule, w.Bound, w.Unit, w.Breach))
+	}
+	return out
+}
+
+// inCommon are the facts that several routes all share.
+func inCommon(trials []trialJSON) []string {
+	if len(trials) < 2 {
+		return nil
+	}
+	common := facts(trials[0])
+	for _, t := range trials[1:] {
+		its := facts(t)
+		common = slices.DeleteFunc(common, func(f string) bool { return !slices.Contains(its, f) })
+	}
+	return common
 }

@@ -20,39 +20,63 @@ import (
 )
 
 // signer loads the key before the run, so that a bad one is told at once. It is
-// nil when nothing will be signed.
+// nil when nothing will be signed, and while the harness has no key of its own:
+// that is made by [makeKey] for a report that is there to be signed, so that a
+// run which ends without one leaves no key behind.
 func signer(f runFlags, stateDir string) (crypto.Signer, error) {
 	switch {
 	case f.out == "":
 		return nil, nil
 	case f.key != "":
-		key, err := reports.LoadPrivateKey(f.key)
-		if err != nil {
-			return nil, usage(fmt.Errorf("--key: %w", err))
-		}
-		return key, nil
+		return loadKey("--key", f.key)
 	}
-	private := filepath.Join(stateDir, "keys", "harness.key")
-	public := filepath.Join(stateDir, "keys", "harness.pub")
-	if _, err := os.Lstat(private); errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(private), 0o700); err != nil {
-			return nil, unproven(fmt.Errorf("make key folder: %w", err))
-		}
-		if _, err := reports.GenerateKey(private, public); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, unproven(fmt.Errorf("make key: %w", err))
-		}
-		slog.Info("a key was made and signs from now on: give its public half to whoever verifies", "key", private, "public", public)
+	private, public := ownKey(stateDir)
+	if _, err := os.Lstat(private); !errors.Is(err, fs.ErrNotExist) {
+		return loadKey("own key", private)
 	}
-	key, err := reports.LoadPrivateKey(private)
+	if _, err := os.Lstat(public); err == nil {
+		return nil, usage(fmt.Errorf("own key: %s is there without its private half %s: put that back, or move the public one away", public, private))
+	}
+	return nil, nil
+}
+
+// loadKey returns no nil key inside a [crypto.Signer], which would not be nil.
+func loadKey(whose, file string) (crypto.Signer, error) {
+	key, err := reports.LoadPrivateKey(file)
 	if err != nil {
-		return nil, usage(err)
+		return nil, usage(fmt.Errorf("%s: %w", whose, err))
 	}
 	return key, nil
+}
+
+// ownKey is where the harness keeps the key that signs when no other is named.
+func ownKey(stateDir string) (private, public string) {
+	dir := filepath.Join(stateDir, "keys")
+	return filepath.Join(dir, "harness.key"), filepath.Join(dir, "harness.pub")
+}
+
+// makeKey makes the harness's own key, once.
+func makeKey(stateDir string) (crypto.Signer, error) {
+	private, public := ownKey(stateDir)
+	if err := os.MkdirAll(filepath.Dir(private), 0o700); err != nil {
+		return nil, fmt.Errorf("make key folder: %w", err)
+	}
+	if _, err := reports.GenerateKey(private, public); err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	slog.Info("a key was made and signs from now on: give its public half to whoever verifies", "key", private, "public", public)
+	return loadKey("own key", private)
 }
 
 // write puts the files of a run into the folder, all or none, and returns their
 // paths in a fixed order.
 func write(r *reports.Report, f runFlags, cfg runsc.Config, key crypto.Signer) ([]string, error) {
+	if key == nil {
+		var err error
+		if key, err = makeKey(cfg.StateDir); err != nil {
+			return nil, err
+		}
+	}
 	files, err := documents(r, cfg.Limits.Limits(), f.validFor, key, time.Now())
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func listCommand() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
-			return printed(io.WriteString(cmd.OutOrStdout(), listing(all)))
+			return tell(cmd.OutOrStdout(), listing(all))
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON, with labels, expectations and lifts")

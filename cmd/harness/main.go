@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"tenwalls.dev/harness/internal/act"
 	"tenwalls.dev/harness/reports"
@@ -78,9 +77,9 @@ func command() *cobra.Command {
 		Long: `harness makes hostile attempts inside a real gVisor runsc sandbox and checks, on
 the host, that a named refusal at a named place answered each of them.
 
-Exit codes: 0 qualified; 1 a wall fell or was misnamed; 2 usage or configuration;
-3 unproven (silent, blind or broken, or it could not run at all); 4 attestation
-invalid or expired; 130 interrupted.`,
+Exit codes: 0 qualified; 1 a wall fell or was misnamed; 2 usage or
+configuration; 3 unproven (silent, blind or broken, or it could not run at all);
+4 attestation invalid or expired; 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -102,19 +101,6 @@ func logger(w io.Writer) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, nil))
 	}
 	return slog.New(slog.NewJSONHandler(w, nil))
-}
-
-// terminal tells whether w is one, which, and how wide.
-func terminal(w io.Writer) (f *os.File, width int, ok bool) {
-	f, ok = w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil, 0, false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		width = 0 // unknown: the usual one
-	}
-	return f, width, true
 }
 
 // interrupted is how a run ends that was told to.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"tenwalls.dev/harness/reports"
 )
 
 // TestPrivilegedScript drives the harness over a real runsc: TENWALLS_RUNSC, or
@@ -40,6 +43,7 @@ func TestPrivilegedScript(t *testing.T) {
 	all := maps.Clone(commands)
 	all["interrupt"] = interrupt
 	all["gone"] = gone
+	all["sound"] = sound
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/privileged",
 		RequireExplicitExec: true,
@@ -58,8 +62,12 @@ func TestPrivilegedScript(t *testing.T) {
 			group := filepath.Base(state)
 			env.Setenv("STATE", state)
 			env.Setenv("GROUP", group)
-			config := fmt.Sprintf("runtime:\n  path: %s\nstate_dir: %s\ncgroup_parent: /%s\n", runtime, state, group)
-			return os.WriteFile(filepath.Join(env.WorkDir, "runner.yaml"), []byte(config), 0o644)
+			write := func(name, runtime, state string) error {
+				config := fmt.Sprintf("runtime:\n  path: %s\nstate_dir: %s\ncgroup_parent: /%s\n", runtime, state, group)
+				return os.WriteFile(filepath.Join(env.WorkDir, name), []byte(config), 0o644)
+			}
+			// The second has a state folder too: what a run makes stays in it.
+			return errors.Join(write("runner.yaml", runtime, state), write("none.yaml", "/no/such/runsc", filepath.Join(state, "none")))
 		},
 	})
 }
@@ -124,6 +132,18 @@ func (h *hearing) Write(b []byte) (int, error) {
 		h.once.Do(func() { close(h.heard) })
 	}
 	return h.to.Write(b)
+}
+
+// sound wants a report that its schema allows: sound FILE [TRIALS].
+func sound(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: sound FILE [TRIALS]")
+	}
+	r, err := reports.Decode([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	if got := strconv.Itoa(len(r.Trials)); len(args) == 2 && got != args[1] {
+		ts.Fatalf("%s trials, want %s", got, args[1])
+	}
 }
 
 // gone wants that nothing of a run is left: no mount, process or run's folder

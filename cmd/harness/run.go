@@ -33,7 +33,15 @@ func runCommand() *cobra.Command {
 		Short: "Make the attempts and judge what was seen",
 		Long: `Make the attempts inside a real runsc, observe the host, judge, and remove
 everything that was made. With --out the report is written, and attested with a
-key; capabilities.json is written only when every trial was asked and held.`,
+key; capabilities.json is written only when every trial was asked and held.
+
+Without --config the default configuration is used (harness config init prints
+it), with runsc from beside the harness, else from PATH, else from the path that
+the default names.
+
+On a terminal one line tells the progress and a table the end. NO_COLOR takes
+the colours away, TERM=dumb the progress too. In a pipe, a file, or with CI set,
+each verdict is a line of its own.`,
 		Example: `  harness run --config runner.yaml --out out
   harness run --attempt memory --attempt 5
   harness run --label-filter 'step:2 && half:host'`,
@@ -44,13 +52,13 @@ key; capabilities.json is written only when every trial was asked and held.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.config, "config", "", "runner configuration (default: the embedded one)")
-	flags.StringVar(&f.out, "out", "", "folder for report.json, junit.xml, attestation.json and capabilities.json")
-	flags.StringSliceVar(&f.attempts, "attempt", nil, "only this attempt, by name or step number; may be repeated")
-	flags.StringVar(&f.filter, "label-filter", "", "only trials whose labels match, in Ginkgo's language (harness list --json shows labels)")
+	flags.StringVar(&f.out, "out", "", "folder for report.json, junit.xml,\nattestation.json and capabilities.json")
+	flags.StringSliceVar(&f.attempts, "attempt", nil, "only this attempt, by name or step number;\nmay be repeated")
+	flags.StringVar(&f.filter, "label-filter", "", "only trials whose labels match, in Ginkgo's\nlanguage (harness list --json shows labels)")
 	flags.BoolVar(&f.principal, "principal", false, "only each attempt's principal route")
 	flags.BoolVar(&f.json, "json", false, "report.json on stdout and nothing else")
-	flags.StringVar(&f.key, "key", "", "Ed25519 private key that signs the attestation, PKCS#8 PEM (default: STATE_DIR/keys/harness.key, made once)")
-	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "how long the attestation is valid")
+	flags.StringVar(&f.key, "key", "", "Ed25519 private key that signs the attestation,\nPKCS#8 PEM (default: STATE_DIR/keys/harness.key,\nmade once)")
+	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "validity of the attestation")
 	return c
 }
 

@@ -24,6 +24,7 @@ type show struct {
 	mu    sync.Mutex
 	began time.Time
 	last  suites.Progress
+	bad   int // trials that were judged and did not hold
 	stop  chan struct{}
 	gone  sync.WaitGroup
 }
@@ -74,6 +75,9 @@ func (s *show) progress(p suites.Progress) {
 		p.Stage = s.last.Stage
 	}
 	s.last = p
+	if p.Trial != nil && p.Trial.Verdict != hostile.Held {
+		s.bad++
+	}
 	switch {
 	case s.live != nil:
 		s.draw()
@@ -83,21 +87,22 @@ func (s *show) progress(p suites.Progress) {
 	}
 }
 
-// Return to the first column and erase to the end (ECMA-48, 8.3.41).
-const erase = "\r\x1b[K"
-
 func (s *show) draw() {
 	if s.live != nil && s.last.Stage != "" {
-		fmt.Fprint(s.live, erase+liveLine(s.last, time.Since(s.began), s.width))
+		fmt.Fprint(s.live, erase+liveLine(s.last, s.bad, time.Since(s.began), s.width))
 	}
 }
 
 // liveLine never fills the last column: there some terminals would wrap.
-func liveLine(p suites.Progress, since time.Duration, width int) string {
+func liveLine(p suites.Progress, bad int, since time.Duration, width int) string {
 	if width <= 0 {
-		width = 80
+		width = usualWidth
 	}
-	line := fmt.Sprintf("%s: %d of %d judged, %d s", p.Stage, p.Done, p.Total, int(since.Seconds()))
+	line := fmt.Sprintf("%s: %d of %d judged", p.Stage, p.Done, p.Total)
+	if bad > 0 {
+		line += fmt.Sprintf(", %d not held", bad)
+	}
+	line += fmt.Sprintf(", %d s", int(since.Seconds()))
 	if len(line) >= width {
 		line = line[:width-1]
 	}
@@ -115,8 +120,14 @@ func (s *show) clear() {
 	s.live = nil
 }
 
+// noFile stands where the files of a run are named when it was asked for none.
+const noFile = "none was written: --out DIR writes report.json, junit.xml and attestation.json"
+
 // report tells how the run ended.
 func (s *show) report(r *reports.Report, files []string) error {
+	if len(files) == 0 {
+		files = []string{noFile}
+	}
 	if s.table {
 		return reports.Table(s.out, r, reports.TableOptions{Width: s.width, Color: s.color, Files: files})
 	}

@@ -19,9 +19,26 @@ func TestLiveLineStaysWithinTheWidth(t *testing.T) {
 		20: "making the attempts",
 		1:  "",
 	} {
-		if got := liveLine(p, 12*time.Second, width); got != want {
+		if got := liveLine(p, 0, 12*time.Second, width); got != want {
 			t.Errorf("width %d: %q, want %q", width, got, want)
 		}
+	}
+}
+
+// What did not hold is told while the run still goes.
+func TestLiveLineCountsWhatDidNotHold(t *testing.T) {
+	var out bytes.Buffer
+	s := &show{out: &out, live: &out, table: true, began: time.Now(), stop: make(chan struct{}), width: 80}
+	s.progress(suites.Progress{Stage: "making the attempts", Total: 3})
+	for i, v := range []hostile.Verdict{hostile.Held, hostile.Fell, hostile.Blind} {
+		s.progress(suites.Progress{Trial: &reports.Trial{Verdict: v}, Done: i + 1, Total: 3})
+	}
+	lines := strings.Split(out.String(), erase)
+	if got := lines[len(lines)-1]; !strings.HasPrefix(got, "making the attempts: 3 of 3 judged, 2 not held, ") {
+		t.Errorf("last line %q", got)
+	}
+	if got := lines[2]; strings.Contains(got, "not held") {
+		t.Errorf("line of a held trial %q", got)
 	}
 }
 

@@ -29,7 +29,7 @@ func verifyCommand() *cobra.Command {
 	var f verifyFlags
 	c := &cobra.Command{
 		Use:   "verify DIR|FILE --key PUB",
-		Short: "Check an attestation: signature, expiry, files, this host, and the evidence judged again",
+		Short: "Check an attestation, its files, its evidence and this host",
 		Long: `Check the attestation in DIR, or FILE and what lies beside it: its signature and
 expiry, the digests of report.json, junit.xml and capabilities.json, and whether
 it is about this host's runsc, kernel and boot. The evidence in the report is
@@ -83,7 +83,7 @@ func verify(ctx context.Context, path string, f verifyFlags, stdout io.Writer) e
 	if err := errors.Join(v.faults...); err != nil {
 		return invalid(err)
 	}
-	if err := printed(io.WriteString(stdout, v.words(attestation.KeyID, f.offline))); err != nil {
+	if err := tell(stdout, v.words(attestation.KeyID, f.offline)); err != nil {
 		return err
 	}
 	return exitOf(s.Outcome)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,6 +113,9 @@ func ParseConfig(data []byte, file string) (Config, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
 		return Config{}, fmt.Errorf("runner configuration %s", yamlError(err, file))
+	}
+	if reflect.DeepEqual(c, Config{}) { // a document without content zeroes what it is decoded into
+		c = DefaultConfig()
 	}
 	var extra any
 	if err := dec.Decode(&extra); !errors.Is(err, io.EOF) {
@@ -255,6 +259,9 @@ func (l LimitsConfig) check() (errs []error) {
 // canonical JSON, defaults filled in, so that a comment or an order of fields
 // changes nothing.
 func (c Config) Digest() (string, error) {
+	// A list without items is the same whether it is given or not.
+	c.Runtime.Flags = append([]string(nil), c.Runtime.Flags...)
+	c.EntryPoints.Allow = append([]string(nil), c.EntryPoints.Allow...)
 	data, err := sandbox.Canonical(c)
 	if err != nil {
 		return "", fmt.Errorf("digest runner configuration: %w", err)

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,10 @@ const identifyWithin = 10 * time.Second
 // Identify asks the binary at path what it is. It fails when there is none,
 // when it is not runsc, when it hangs and when it crashes, and says which.
 func Identify(ctx context.Context, path string) (Identity, error) {
+	return identify(ctx, path, identifyWithin)
+}
+
+func identify(ctx context.Context, path string, within time.Duration) (Identity, error) {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -37,17 +42,22 @@ func Identify(ctx context.Context, path string) (Identity, error) {
 	case st.IsDir() || st.Mode()&0o111 == 0:
 		return Identity{}, fmt.Errorf("runtime.path: %s is not an executable file", path)
 	}
-	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd := exec.CommandContext(asked, path, "--version")
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	// What is asked may be no runsc: what it starts goes with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	var out bounded
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return Identity{}, fmt.Errorf("runtime.path: %s --version did not end within %s", path, identifyWithin)
+		return Identity{}, fmt.Errorf("runtime.path: %s --version: %w", path, context.Cause(ctx))
+	case asked.Err() != nil:
+		return Identity{}, fmt.Errorf("runtime.path: %s --version did not end within %s", path, within)
 	case err != nil:
 		return Identity{}, fmt.Errorf("runtime.path: %s --version: %w: %s", path, err, shorten(out.String()))
 	}

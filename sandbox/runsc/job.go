@@ -237,8 +237,9 @@ func (x *execution) judge(killed error) verdict {
 		}
 	case x.cmd.ProcessState.ExitCode() < 0:
 		v.reason, v.detail = ReasonRuntime, "the runtime's command was ended by a signal: "+x.cmd.ProcessState.String()
-	case v.exit == runtimeFailed && !x.started():
-		v.reason, v.detail = ReasonStart, lastWords(x.out.stderr)
+	case !x.started(): // whatever it exited with, no program of the job did
+		v.reason = ReasonStart
+		v.detail = fmt.Sprintf("the runtime made no container and exited with %d: %s", v.exit, lastWords(x.out.stderr))
 	}
 	if v.reason == ReasonStart || v.reason == ReasonRuntime {
 		v.log, err = keepLogs(x.dirs.logs, x.r.cfg.StateDir, string(x.job.ID))
@@ -248,9 +249,6 @@ func (x *execution) judge(killed error) verdict {
 	}
 	return v
 }
-
-// runtimeFailed is what runsc exits with when it fails itself.
-const runtimeFailed = 128
 
 // started tells whether runsc got as far as making the container: it writes
 // the pid file after that and before the program starts.

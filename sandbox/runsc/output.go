@@ -21,6 +21,7 @@ type output struct {
 	over   bool
 	stdout []byte
 	stderr []byte
+	ends   []*os.File // the read ends
 	wg     sync.WaitGroup
 	errs   []error
 }
@@ -40,6 +41,7 @@ func (o *output) pipe(into *[]byte) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make output pipe: %w", err)
 	}
+	o.ends = append(o.ends, r)
 	o.wg.Add(1)
 	go o.read(r, into)
 	return w, nil
@@ -87,8 +89,9 @@ func (o *output) keep(b []byte, into *[]byte) bool {
 	return o.over
 }
 
-// wait returns when both pipes are at their end. Somebody outside the job who
-// holds one open is an error and is not waited for.
+// wait returns when nothing is added to the output any more: both pipes are at
+// their end, or ctx is done and they are closed. That somebody outside the job
+// held one open is an error.
 func (o *output) wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -99,6 +102,10 @@ func (o *output) wait(ctx context.Context) error {
 	case <-done:
 		return errors.Join(o.errs...)
 	case <-ctx.Done():
+		for _, r := range o.ends {
+			_ = r.Close() // ends the reading; the other one may be closed already
+		}
+		<-done
 		return errors.New("a process outside the job holds its output open")
 	}
 }

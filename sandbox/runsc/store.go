@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -40,12 +42,19 @@ type store struct{ db *bbolt.DB }
 // openStore opens or makes the file. A file that another runner holds, or that
 // is damaged, is an error which says so; nothing is overwritten.
 func openStore(file string) (*store, error) {
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond, FreelistType: bbolt.FreelistMapType})
+	var db *bbolt.DB
+	err := guard(func() (err error) {
+		db, err = bbolt.Open(file, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond, FreelistType: bbolt.FreelistMapType})
+		return err
+	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open job state %s: another runner holds it: wait for it to end, or give this one another state_dir", file)
 	case err != nil:
-		return nil, fmt.Errorf("open job state %s: %w: the file is damaged; move it away to start afresh (what it knew of accepted jobs is lost with it)", file, err)
+		return nil, damaged(file, err)
+	}
+	if err := guard(func() error { return db.View(readThrough) }); err != nil {
+		return nil, errors.Join(damaged(file, err), db.Close())
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, b := range [][]byte{bucketJobs, bucketKeys} {
@@ -59,6 +68,35 @@ func openStore(file string) (*store, error) {
 		return nil, errors.Join(fmt.Errorf("open job state %s: %w", file, err), db.Close())
 	}
 	return &store{db: db}, nil
+}
+
+func damaged(file string, err error) error {
+	return fmt.Errorf("open job state %s: %w: the file is damaged; move it away to start afresh (what it knew of accepted jobs is lost with it)", file, err)
+}
+
+// readThrough looks at every byte of every record, so that a file which was cut
+// short is found before anything is written to it.
+func readThrough(tx *bbolt.Tx) error {
+	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
+		return b.ForEach(func(k, v []byte) error {
+			crc32.ChecksumIEEE(k)
+			crc32.ChecksumIEEE(v)
+			return nil
+		})
+	})
+}
+
+// guard turns what the store's library does about a damaged file into an error:
+// it panics on a page that is none, and its map of a file that was cut short
+// faults beyond the end (mmap(2), SIGBUS).
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New(shorten(fmt.Sprint(p)))
+		}
+	}()
+	return f()
 }
 
 func (s *store) close() error { return s.db.Close() }

@@ -1,0 +1,101 @@
+package runsc
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"tenwalls.dev/harness/internal/syscalls"
+)
+
+// otherArch are names of the list that only one architecture has.
+var otherArch = map[string][]string{"arm64": {"arch_prctl"}}
+
+func TestEntryPointsAreKnown(t *testing.T) {
+	for name, list := range map[string][]string{
+		"deny-all": denyAllEntryPoints, "sockets": socketEntryPoints, "files": fileEntryPoints,
+	} {
+		for i, n := range list {
+			if _, ok := syscalls.Number(n); !ok && !slices.Contains(otherArch[runtime.GOARCH], n) {
+				t.Errorf("%s: no system call is named %q", name, n)
+			}
+			if slices.Contains(list[:i], n) {
+				t.Errorf("%s: %q is there twice", name, n)
+			}
+		}
+	}
+}
+
+func TestDenyAllIsSmall(t *testing.T) {
+	f := DefaultConfig().Walls().Filter
+	if n := len(f.Allow); n < 55 || n > 75 {
+		t.Errorf("%d entry points are let through", n)
+	}
+	if !slices.IsSorted(f.Allow) || len(slices.Compact(slices.Clone(f.Allow))) != len(f.Allow) {
+		t.Errorf("not sorted, or one twice: %v", f.Allow)
+	}
+}
+
+// What no compiler, interpreter or grader needs, and what kernels are broken
+// through.
+func TestDenyAllLeavesOut(t *testing.T) {
+	exact := slices.Concat(socketEntryPoints, fileEntryPoints, []string{
+		"accept", "accept4", "listen", "socketpair", "recvmmsg", "sendmmsg",
+		"bpf", "perf_event_open", "userfaultfd", "unshare", "setns", "chroot", "pivot_root", "fsopen", "fsmount", "move_mount",
+		"open_tree", "mount_setattr", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
+		"swapon", "swapoff", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "pidfd_open", "seccomp", "prctl", "personality",
+		"capset", "setresuid", "setresgid", "setreuid", "setregid", "setgroups", "setfsuid", "setfsgid", "iopl", "ioperm", "modify_ldt",
+		"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname", "syslog", "acct", "quotactl",
+		"chmod", "fchmod", "chown", "fchown", "lchown", "fchownat", "link", "mknod", "fanotify_init", "inotify_init1", "memfd_secret",
+		"vmsplice", "splice", "tee", "setrlimit", "sched_setaffinity", "setpriority", "msgget", "semget", "shmget", "mq_open",
+	})
+	for _, n := range DenyAllFilter("ERRNO").Allow {
+		if slices.Contains(exact, n) {
+			t.Errorf("%s is let through", n)
+		}
+		for _, part := range []string{"socket", "mount", "ptrace", "key", "io_uring", "module", "xattr", "landlock", "uring", "sysctl"} {
+			if strings.Contains(n, part) {
+				t.Errorf("%s is let through", n)
+			}
+		}
+	}
+}
+
+func TestWithAddsToACopy(t *testing.T) {
+	f := DenyAllFilter("KILL")
+	f.Allow = slices.Grow(f.Allow, 8) // room in which an append would be seen by both
+	before, room := slices.Clone(f.Allow), f.Allow[:len(f.Allow)+1]
+	more := f.With("socket", "bind", "read", "socket")
+	if !slices.Equal(f.Allow, before) || room[len(before)] != "" {
+		t.Error("With changed its receiver")
+	}
+	if len(more.Allow) != len(before)+2 || !slices.IsSorted(more.Allow) || more.Action != "KILL" {
+		t.Errorf("With made %d of %d names, action %s", len(more.Allow), len(before), more.Action)
+	}
+	more.Allow[0] = "changed"
+	if DenyAllFilter("KILL").With().Allow[0] == "changed" {
+		t.Error("two filters share their names")
+	}
+	for _, list := range [][]string{SocketEntryPoints(), FileEntryPoints()} {
+		list[0] = "changed"
+	}
+	if SocketEntryPoints()[0] == "changed" || FileEntryPoints()[0] == "changed" {
+		t.Error("the lists of the lifts can be changed from outside")
+	}
+}
+
+func TestFilterInTheBundle(t *testing.T) {
+	for _, action := range []string{"ERRNO", "TRAP", "KILL"} {
+		s := DenyAllFilter(action).With("socket").spec()
+		if string(s.DefaultAction) != "SCMP_ACT_"+action {
+			t.Errorf("default action %s", s.DefaultAction)
+		}
+		if len(s.Architectures) != 1 || s.Architectures[0] != ociArch {
+			t.Errorf("architectures %v: a call by another one would be let through", s.Architectures)
+		}
+		if len(s.Syscalls) != 1 || s.Syscalls[0].Action != "SCMP_ACT_ALLOW" || !slices.Contains(s.Syscalls[0].Names, "socket") || len(s.Syscalls[0].Args) != 0 {
+			t.Errorf("rules %+v", s.Syscalls)
+		}
+	}
+}
