@@ -86,3 +86,7 @@ generate: ## write the generated tables anew
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin out fixtures/bin/guest-linux-*
+
+.PHONY: vm
+vm: build ## run some attempts on cgroup version 2 in an emulated VM (root; minutes)
+	internal/vm/run.sh 'harness run --attempt 1 --attempt 4 --attempt 10'

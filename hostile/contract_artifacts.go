@@ -5,7 +5,7 @@ var Artifacts = register(Attempt{
 	Step:     0,
 	Name:     "artifacts",
 	Title:    "smuggle an artifact",
-	Tries:    "offers links, folders and devices where regular files were declared, and one honest artifact",
+	Tries:    "offers links, folders and a named pipe where regular files were declared, and one honest artifact",
 	Expected: "in force at the artifact bound: the honest one is captured, the others are refused",
 	Why:      "a captured link would name a file of the host",
 	Routes: []Route{

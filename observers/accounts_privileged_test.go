@@ -32,9 +32,11 @@ func runPrefix(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		entries, err := filepath.Glob("/sys/fs/cgroup/*" + g.Path() + "/control-*")
-		if err != nil || len(entries) > 0 {
-			t.Errorf("controls left %v, %v", entries, err)
+		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} { // version 2, version 1
+			entries, err := filepath.Glob(root + g.Path() + "/control-*")
+			if err != nil || len(entries) > 0 {
+				t.Errorf("controls left %v, %v", entries, err)
+			}
 		}
 		if err := clearGroup(context.Background(), g); err != nil {
 			t.Error(err)
@@ -106,7 +108,7 @@ func TestOOMIsAttributed(t *testing.T) {
 	_, err = start().Wait()
 	g.Expect(err).NotTo(HaveOccurred())
 	for w, want := range map[Watch]map[string]int64{
-		own:    {"own": 1, "above": 0, "events": 1},
+		own:    {"own": 1, "above": 0},
 		beside: {"own": 0, "above": 0, "events": 0},
 		other:  {"own": 0, "above": 0, "events": 0},
 	} {
@@ -119,6 +121,10 @@ func TestOOMIsAttributed(t *testing.T) {
 		}
 		// The machine may have other victims at the same time.
 		g.Expect(obs.Found).NotTo(ContainElement(ContainSubstring("cgroup " + ours.Path() + " ran out")))
+		if w == own {
+			// Version 2 may count a group's first victim twice.
+			g.Expect(obs.Values["events"].After).To(Or(BeEquivalentTo(1), BeEquivalentTo(2)))
+		}
 		if w == other {
 			g.Expect(obs.Values["elsewhere"].After).To(BeNumerically(">=", 1))
 		}
@@ -185,11 +191,12 @@ func TestProcessLeftBehindIsFoundAfterItEscaped(t *testing.T) {
 	p := start()
 	w.Sample()
 	// It leaves the cgroup in every tree and is stopped: it stays known.
-	dirs, err := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
-	g.Expect(err).NotTo(HaveOccurred())
-	if len(dirs) == 0 { // version 2
-		dirs = []string{"/sys/fs/cgroup/cgroup.procs"}
+	dirs, err := filepath.Glob("/sys/fs/cgroup/cgroup.procs") // version 2
+	if len(dirs) == 0 {
+		dirs, err = filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
 	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(dirs).NotTo(BeEmpty())
 	for _, dir := range dirs {
 		if err := os.WriteFile(dir, []byte(fmt.Sprint(p.Pid)), 0); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 			t.Fatal(err)

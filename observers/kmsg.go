@@ -79,6 +79,10 @@ func (p *oomParser) parse(record []byte) (oomRecord, bool) {
 	switch {
 	case p.pending != nil && p.pending.pid == pid:
 		r = *p.pending
+	case p.group != nil && p.group.pid == pid:
+		// The group's first victim is killed, and told, once more with the rest
+		// unless it has ended by then (mm/oom_kill.c, oom_kill_memcg_member).
+		return oomRecord{}, false
 	case p.group != nil:
 		r = *p.group
 		r.pid = pid

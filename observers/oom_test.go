@@ -17,6 +17,8 @@ const (
 		"3,417,1325770611,-;Memory cgroup out of memory: Killed process 123 (exe) total-vm:1627276kB, anon-rss:64896kB, file-rss:5988kB, shmem-rss:0kB, UID:0 pgtables:272kB oom_score_adj:0\n"
 	groupKill = "6,418,1325770700,-;Tasks in /run/job are going to be killed due to memory.oom.group set\n" +
 		"3,419,1325770701,-;Memory cgroup out of memory: Killed process 124 (exe) total-vm:1kB, anon-rss:1kB, file-rss:1kB, shmem-rss:0kB, UID:0 pgtables:2kB oom_score_adj:0\n"
+	twiceKill = "6,418,1325770700,-;Tasks in /run/job are going to be killed due to memory.oom.group set\n" +
+		"3,419,1325770701,-;Memory cgroup out of memory: Killed process 123 (exe) total-vm:1kB, anon-rss:1kB, file-rss:1kB, shmem-rss:0kB, UID:0 pgtables:2kB oom_score_adj:0\n"
 	siblingKill = "6,420,1,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/run/job2,task_memcg=/run/job2,task=a,oom_memcg=/run/job,pid=130,uid=0\n" +
 		"3,421,1,-;Memory cgroup out of memory: Killed process 130 (a) total-vm:1kB\n"
 	aboveKill = "6,422,1,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/run,task_memcg=/run/job,task=exe,pid=131,uid=0\n" +
@@ -62,6 +64,7 @@ func TestOOMClasses(t *testing.T) {
 	}{
 		"own":             {ownKill, map[string]int64{"own": 1}},
 		"own group":       {ownKill + groupKill, map[string]int64{"own": 2}},
+		"told twice":      {ownKill + twiceKill, map[string]int64{"own": 1}},
 		"sibling":         {siblingKill, nil},
 		"above":           {aboveKill, map[string]int64{"above": 1}},
 		"elsewhere":       {foreignKill, map[string]int64{"elsewhere": 1}},

@@ -5,6 +5,7 @@ package suites
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -31,6 +33,19 @@ func badConfig(t *testing.T) runsc.Config {
 	cfg := runsc.DefaultConfig()
 	cfg.Runtime.Path, cfg.StateDir = built, filepath.Join(t.TempDir(), "state")
 	cfg.CgroupParent = fmt.Sprintf("/tenwalls-bad-%d", os.Getpid())
+	t.Cleanup(func() { // also when what should remove it is broken
+		h, err := cgroup.Detect("/sys/fs/cgroup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := h.Open(cfg.CgroupParent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(g.Kill(context.Background()), unmountAll(cfg.StateDir), g.Remove(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
 	return cfg
 }
 

@@ -188,9 +188,17 @@ func (s *Scene) openRunner() error {
 	return nil
 }
 
+// logs outlive the run, since its report names them; the oldest are forgotten.
+func (s *Scene) logs() string {
+	if s.shop == nil { // a runner that is there to be killed keeps its own
+		return ""
+	}
+	return filepath.Join(s.shop.dir, "logs")
+}
+
 func (s *Scene) options(cfg runsc.Config) runsc.Options {
 	return runsc.Options{
-		Broker: "harness " + s.Run, Key: s.key, Artifacts: s.shelf,
+		Broker: "harness " + s.Run, Key: s.key, Artifacts: s.shelf, Logs: s.logs(),
 		Resolve: func(image string) (string, error) {
 			if image != s.image.Digest {
 				return "", fmt.Errorf("%s is not the image of this run", image)

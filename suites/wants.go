@@ -102,7 +102,7 @@ func processorTime() []reports.Want {
 func processorBounded() []reports.Want {
 	return []reports.Want{{
 		Observer: "processor", Value: "usage", Moment: reports.After, Rule: reports.AtMost, Bound: grantCPUTwice, Unit: "ns",
-		Breach: hostile.Fell, Words: "processor time of the job's cgroup within twice the limit of the one process",
+		Breach: hostile.Fell, Words: "processor time of the job's cgroup within twice the cap that was lifted",
 	}}
 }
 

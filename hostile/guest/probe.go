@@ -95,15 +95,17 @@ func (p *Probe) Scratch() string { return p.ParamOr("scratch", "/scratch") }
 func (p *Probe) claim(c hostile.Claim) {
 	c.Nonce, c.Attempt, c.Route = p.order.Nonce, p.attempt, p.route
 	line := encodeClaim(c)
-	if p.copies >= 0 {
-		_, _ = unix.Write(p.copies, line) // the claim itself goes to standard output
-	}
+	whole := line
 	for len(line) > 0 {
 		n, err := unix.Write(p.fd, line)
 		if err != nil && err != unix.EINTR && err != unix.EAGAIN {
-			return // nobody listens; there is nobody to tell
+			break // nobody listens; there is nobody to tell
 		}
 		line = line[max(n, 0):]
+	}
+	// The harness may act on the copy at once, so the claim itself goes first.
+	if p.copies >= 0 {
+		_, _ = unix.Write(p.copies, whole)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // actVar makes the test binary act as a child instead of testing.
@@ -41,7 +43,7 @@ func act(word string) int {
 			hogged = append(hogged, block)
 		}
 	case "sleep":
-		select {}
+		block()
 	default: // a number: so many children that only sleep
 		n, err := strconv.Atoi(word)
 		if err != nil {
@@ -53,9 +55,17 @@ func act(word string) int {
 				return 3
 			}
 		}
-		select {}
+		block()
 	}
 	return 0
+}
+
+// block waits for ever; an empty select would end as a deadlock in a program
+// without cgo.
+func block() {
+	for {
+		_ = unix.Pause()
+	}
 }
 
 var hogged [][]byte

@@ -111,8 +111,9 @@ func TestKillAndRemoveLeaveNothing(t *testing.T) {
 		group := create(t, h, Limits{})
 		cmd, _ := child("5")
 		g.Expect(group.Start(cmd)).To(gomega.Succeed())
+		want := 6
 		below, err := h.Create(group.path+"/below", Limits{})
-		if err != nil && h.version == 2 { // its parent holds processes now
+		if h.version == 2 && len(h.trees[0].controllers) > 0 { // its parent holds processes now
 			g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("holds processes itself")))
 		} else {
 			g.Expect(err).NotTo(gomega.HaveOccurred())
@@ -120,14 +121,15 @@ func TestKillAndRemoveLeaveNothing(t *testing.T) {
 			g.Expect(below.Start(stopped)).To(gomega.Succeed())
 			g.Expect(stopped.Process.Signal(syscall.SIGSTOP)).To(gomega.Succeed())
 			go func() { _ = stopped.Wait() }()
+			want = 7
 		}
 		go func() { _ = cmd.Wait() }()
-		g.Eventually(group.Procs).Should(gomega.HaveLen(7))
+		g.Eventually(group.Procs).Should(gomega.HaveLen(want))
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		started := time.Now()
 		g.Expect(group.Kill(ctx)).To(gomega.Succeed())
-		t.Logf("kill of 7 took %v", time.Since(started))
+		t.Logf("kill of %d took %v", want, time.Since(started))
 		g.Expect(group.Procs()).To(gomega.BeEmpty())
 		started = time.Now()
 		g.Expect(group.Remove(ctx)).To(gomega.Succeed())
@@ -162,25 +164,30 @@ func TestAccountsOfTheRealKernel(t *testing.T) {
 	hog, _ := child("hog")
 	g.Expect(group.Start(hog)).To(gomega.Succeed())
 	g.Expect(hog.Wait()).To(gomega.MatchError("signal: killed"))
-	g.Eventually(group.OOMKills).Should(gomega.BeEquivalentTo(1))
+	g.Eventually(group.OOMKills).Should(gomega.BeNumerically(">=", 1))
+	g.Expect(group.OOMKills()).To(gomega.BeNumerically("<=", h.version), "version 2 may count it twice")
 	g.Expect(group.MemoryPeak()).To(gomega.And(gomega.BeNumerically(">", 60<<20), gomega.BeNumerically("<=", 64<<20+1<<18)), "the limit, and what the kernel charges by force")
 }
 
 func TestPIDsAreCountedAndRefused(t *testing.T) {
 	g := gomega.NewWithT(t)
 	group := create(t, real(t), Limits{PIDs: 4})
-	for i := range 4 {
+	room := 4
+	if group.h.version == 1 {
+		room = 3 // the thread that starts the child takes the fourth
+	}
+	for i := range room + 1 {
 		cmd := exec.Command("/bin/sleep", "1000")
 		err := group.Start(cmd)
-		if i == 3 && group.h.version == 1 {
-			g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("no room for the child beside the thread")))
+		if i == room {
+			g.Expect(err).To(gomega.MatchError(syscall.EAGAIN))
 			break
 		}
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		t.Cleanup(func() { _ = cmd.Wait() })
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 	}
-	g.Expect(group.PIDs()).To(gomega.BeEquivalentTo(3))
+	g.Expect(group.PIDs()).To(gomega.BeEquivalentTo(room))
 	peak, err := group.PIDsPeak()
 	g.Expect(errors.Is(err, ErrNotAccounted) || peak == 4).To(gomega.BeTrue())
 	t.Logf("pids.peak %d, %v", peak, err)

@@ -133,7 +133,10 @@ func (g *Group) SwapLimit() (int64, error) {
 
 // OOMKills counts the processes that the kernel killed for want of memory in
 // the group and below it. Version 1 counts each group for itself, so that the
-// sum is taken; a group removed meanwhile takes its count along.
+// sum is taken; a group removed meanwhile takes its count along. On version 2
+// the first victim counts twice when it has not ended before the rest of its
+// group is killed (memory.oom.group; mm/oom_kill.c, oom_kill_process): whether
+// the count is zero is certain, how many there were is not.
 func (g *Group) OOMKills() (int64, error) {
 	if g.h.version == 2 {
 		return keyed(g.file("memory", "memory.events"), "oom_kill")

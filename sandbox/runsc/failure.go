@@ -87,8 +87,7 @@ func lastWords(stderr []byte) string {
 
 // keepLogs moves a failed job's logs out of the job's folder and forgets the
 // oldest ones. It returns where they are.
-func keepLogs(logs, stateDir, job string) (string, error) {
-	dir := filepath.Join(stateDir, "logs")
+func keepLogs(logs, dir, job string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("keep the runtime's logs: %w", err)
 	}

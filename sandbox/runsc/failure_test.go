@@ -91,7 +91,7 @@ func TestKeepLogsForgetsTheOldest(t *testing.T) {
 		if err := os.Mkdir(logs, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		to, err := keepLogs(logs, state, fmt.Sprintf("sjob_%03d", i))
+		to, err := keepLogs(logs, filepath.Join(state, "logs"), fmt.Sprintf("sjob_%03d", i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,7 @@ type Options struct {
 	Vouch     func() (sandbox.Capabilities, error) // the verified capabilities, asked for at every Submit
 	Artifacts Artifacts                            // where inputs come from and outputs go to; nil: jobs with either are refused
 	Resolve   func(image string) (string, error)   // image digest to root file system; nil: the image store of the configuration
+	Logs      string                               // where the runtime's logs of failed starts are kept; empty: below the state folder
 	Cgroups   string                               // root of the cgroup file systems; empty: /sys/fs/cgroup
 	Log       *slog.Logger                         // nil: none
 	Now       func() time.Time                     // nil: time.Now
@@ -76,6 +77,9 @@ func Open(cfg Config, opt Options) (*Runner, error) {
 	}
 	if r.opt.Resolve == nil {
 		r.opt.Resolve = cfg.resolve
+	}
+	if r.opt.Logs == "" {
+		r.opt.Logs = filepath.Join(cfg.StateDir, "logs")
 	}
 	if r.opt.Artifacts == nil {
 		r.opt.Artifacts = noArtifacts{}
