@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -45,7 +46,8 @@ func guest(args []string) {
 		n, _ := strconv.Atoi(args[1])
 		os.Exit(n)
 	case "spin":
-		for {
+		for n := 0; ; n++ {
+			runtime.KeepAlive(n)
 		}
 	case "sleep":
 		time.Sleep(time.Hour)
