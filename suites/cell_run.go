@@ -73,7 +73,7 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 		order.Params["claims_file"] = sandbox.ScratchPath + "/" + claimsFile
 	}
 	if s.lingers() {
-		order.Params["linger_ms"] = "120"
+		order.Params["linger_ms"] = "300"
 	}
 	arg, err := order.Encode()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // processor for each, and no more often or seldom than these.
 const (
 	sampleSoonest = 10 * time.Millisecond
-	sampleLatest  = 60 * time.Millisecond
+	sampleLatest  = 40 * time.Millisecond
 	sampleShare   = 40
 )
 
