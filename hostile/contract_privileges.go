@@ -5,7 +5,7 @@ var Privileges = register(Attempt{
 	Step:     0,
 	Name:     "privileges",
 	Title:    "have a capability",
-	Tries:    "reads its capability sets and no_new_privs, and runs a set-uid program",
+	Tries:    "reads its capability sets and no_new_privs",
 	Expected: "in force: five empty capability sets and no_new_privs",
 	Why:      "one capability reopens several walls at once",
 	Routes: []Route{

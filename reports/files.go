@@ -18,7 +18,7 @@ const (
 	ReportFile       = "report.json"
 	JUnitFile        = "junit.xml"
 	CapabilitiesFile = "capabilities.json" // only beside a qualified report
-	AttestationFile  = "attestation.json"  // only beside a qualified report
+	AttestationFile  = "attestation.json"  // of every run that was not interrupted
 )
 
 // written is every name that a run may write, evidence first. Files are put in
