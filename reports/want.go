@@ -1,6 +1,10 @@
 package reports
 
-import "tenwalls.dev/harness/observers"
+import (
+	"slices"
+
+	"tenwalls.dev/harness/observers"
+)
 
 // Measured returns the number of the reading that the want is about.
 func (w Want) Measured(r observers.Reading) int64 {
@@ -14,10 +18,11 @@ func (w Want) Measured(r observers.Reading) int64 {
 	}
 }
 
-// Met reports whether the reading is as wanted. An unknown rule is never met,
-// nor is a negative bound, which stands for a number that was not filled in.
+// Met reports whether the reading is as wanted. An unknown rule or moment is
+// never met, nor is a negative bound, which stands for a number that was not
+// filled in.
 func (w Want) Met(r observers.Reading) bool {
-	if w.Bound < 0 {
+	if w.Bound < 0 || !slices.Contains([]Moment{Worst, After, Growth}, w.Moment) {
 		return false
 	}
 	n := w.Measured(r)

@@ -17,7 +17,7 @@ func TestWantMet(t *testing.T) {
 		{Worst, AtMost, 50, true}, {Worst, AtMost, 49, false},
 		{After, AtLeast, 13, true}, {After, AtLeast, 14, false},
 		{Growth, Exactly, 3, true}, {Growth, Exactly, 13, false},
-		{Growth, "about", 3, false}, {Growth, "", 3, false},
+		{Growth, "about", 3, false}, {"best", AtMost, 50, false}, {"", AtMost, 50, false}, {Growth, "", 3, false},
 	} {
 		w := Want{Moment: c.moment, Rule: c.rule, Bound: c.bound}
 		if got := w.Met(r); got != c.met {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,11 +140,14 @@ func (s *sitting) run(ctx context.Context) *cellEvidence {
 		ev.trouble = err.Error()
 	}
 	if ctx.Err() != nil {
-		ev.trouble = "interrupted"
+		ev.trouble = strings.TrimSuffix(interruptedFirst+ev.trouble, ": ")
 	}
 	s.once.Do(func() { close(s.running) })
 	return ev
 }
+
+// interruptedFirst stands before the trouble of a cell that was interrupted.
+const interruptedFirst = "interrupted: "
 
 func (s *sitting) jobID() id.ID {
 	if s.cell == neighbourCell {

@@ -31,7 +31,8 @@ func artifact(route string, expected hostile.Refusal, captured int64) Trial {
 		Attempt: hostile.Artifacts, Route: route, Expected: expected, By: reports.ByRunner,
 		Source: "outputs are regular files under scratch, links and folders refused, archives never opened",
 		Wants: []reports.Want{
-			{Observer: "output", Value: "artifacts", Moment: reports.After, Rule: reports.Exactly, Bound: captured, Unit: "count", Breach: hostile.Fell, Words: "only an honest file captured"},
+			{Observer: "output", Value: "artifacts", Moment: reports.After, Rule: reports.AtMost, Bound: captured, Unit: "count", Breach: hostile.Fell, Words: "only an honest file captured"},
+			{Observer: "output", Value: "artifacts", Moment: reports.After, Rule: reports.AtLeast, Bound: captured, Unit: "count", Breach: hostile.Misnamed, Words: "the honest file captured"},
 			none("secrets", "found", "count", "no secret of this run in stdout, stderr, artifacts or scratch"),
 		},
 	}

@@ -20,7 +20,7 @@ import (
 func Judge(t reports.Trial) reports.Trial {
 	t.Claim = deciding(t)
 	for _, rule := range []func(*reports.Trial) (hostile.Verdict, string){
-		unasked, effect, otherRefusal, unsaid, unseen,
+		unwritten, effect, unasked, otherRefusal, unsaid, unseen,
 	} {
 		if v, why := rule(&t); v != "" {
 			t.Verdict, t.Reason = v, why
@@ -77,13 +77,23 @@ func deciding(t reports.Trial) *hostile.Claim {
 
 func refusal(c hostile.Claim) hostile.Refusal { return hostile.Refusal{Kind: c.Kind, Place: c.Place} }
 
-// unasked: the harness or the runner failed before the question was asked.
+// unwritten: there is nothing to judge by.
+func unwritten(t *reports.Trial) (hostile.Verdict, string) {
+	if t.Expected == (hostile.Refusal{}) || !slices.Contains([]reports.By{reports.ByClaim, reports.ByRunner, reports.ByHost}, t.By) {
+		return hostile.Broken, "not asked: no expectation or no authority was written down"
+	}
+	if _, ok := route(t); !ok {
+		return hostile.Broken, "not asked: the catalogue has no such route"
+	}
+	return "", ""
+}
+
+// unasked: the harness or the runner failed before the question was asked, or
+// before all of the evidence was taken. An effect that was seen all the same is
+// judged before this.
 func unasked(t *reports.Trial) (hostile.Verdict, string) {
 	if t.Trouble != "" {
 		return hostile.Broken, "not asked: " + t.Trouble
-	}
-	if t.Expected == (hostile.Refusal{}) || !slices.Contains([]reports.By{reports.ByClaim, reports.ByRunner, reports.ByHost}, t.By) {
-		return hostile.Broken, "not asked: no expectation or no authority was written down"
 	}
 	return "", ""
 }
@@ -104,9 +114,9 @@ func breach(t *reports.Trial, v hostile.Verdict) (hostile.Verdict, string) {
 		if w.Breach != v || !ok {
 			continue
 		}
-		if seen := moment(r, w.Moment); !obeys(seen, w) {
+		if !w.Met(r) {
 			return v, fmt.Sprintf("expected %s, but the host saw otherwise: wanted %s (%s %s %d %s), seen %d%s",
-				t.Expected, w.Words, w.Value, w.Rule, w.Bound, w.Unit, seen, found(t, w.Observer))
+				t.Expected, w.Words, w.Value, w.Rule, w.Bound, w.Unit, w.Measured(r), found(t, w.Observer))
 		}
 	}
 	return "", ""
@@ -127,6 +137,11 @@ func otherRefusal(t *reports.Trial) (hostile.Verdict, string) {
 		return hostile.Misnamed, fmt.Sprintf("expected %s, but while the payload tried, the job was ended by %s (processor time %d ms, wall clock %d ms)",
 			t.Expected, e.Refusal, e.CPUMS, e.WallMS)
 	}
+	// What an act leaves on the host is missed only where the act was reached: a
+	// payload that did nothing was not refused by another wall.
+	if r, ok := route(t); ok && r.Inside && !reached(t) {
+		return "", ""
+	}
 	return breach(t, hostile.Misnamed)
 }
 
@@ -135,10 +150,7 @@ const exited = "exited"
 
 // unsaid: no claim where one was due, or an act that was never reached.
 func unsaid(t *reports.Trial) (hostile.Verdict, string) {
-	r, ok := route(t)
-	if !ok {
-		return hostile.Broken, "not asked: the catalogue has no such route"
-	}
+	r, _ := route(t)
 	ended := "the job left no record of its end"
 	if t.Ended != nil {
 		ended = fmt.Sprintf("the job ended as %q with %d", t.Ended.Reason, t.Ended.ExitCode)
@@ -199,7 +211,7 @@ func unseen(t *reports.Trial) (hostile.Verdict, string) {
 		if why := uncontrolled(t, w.Observer); why != "" {
 			return hostile.Blind, why
 		}
-		if r, _ := reading(t, w); !obeys(moment(r, w.Moment), w) { // its breach has no verdict of its own
+		if r, _ := reading(t, w); !w.Met(r) { // its breach has no verdict of its own
 			return hostile.Blind, fmt.Sprintf("observer %s saw otherwise than wanted (%s), and %q is no verdict for that", w.Observer, w.Words, w.Breach)
 		}
 	}
@@ -260,35 +272,6 @@ func found(t *reports.Trial, name string) string {
 		return fmt.Sprintf(": %s", o.Found[0])
 	}
 	return ""
-}
-
-func moment(r observers.Reading, m reports.Moment) int64 {
-	switch m {
-	case reports.After:
-		return r.After
-	case reports.Growth:
-		return r.After - r.Before
-	default:
-		return r.Worst
-	}
-}
-
-// obeys is false for a rule that is not in the list, and for a bound that was
-// not filled in: neither can have been met.
-func obeys(v int64, w reports.Want) bool {
-	if w.Bound < 0 {
-		return false
-	}
-	switch w.Rule {
-	case reports.AtMost:
-		return v <= w.Bound
-	case reports.AtLeast:
-		return v >= w.Bound
-	case reports.Exactly:
-		return v == w.Bound
-	default:
-		return false
-	}
 }
 
 func route(t *reports.Trial) (hostile.Route, bool) {

@@ -249,13 +249,14 @@ func TestObeys(t *testing.T) {
 		{reports.Worst, reports.Exactly, grantOutput, false},
 	} {
 		w := reports.Want{Moment: tt.moment, Rule: tt.rule, Bound: tt.bound}
-		if got := obeys(moment(r, tt.moment), w); got != tt.want {
+		if got := w.Met(r); got != tt.want {
 			t.Errorf("%s %s %d: %t", tt.moment, tt.rule, tt.bound, got)
 		}
 	}
 	// Not even by a number that is negative itself.
 	for _, rule := range []reports.Rule{reports.AtMost, reports.AtLeast, reports.Exactly} {
-		if obeys(grantOutput, reports.Want{Rule: rule, Bound: grantOutput}) {
+		n := observers.Reading{Worst: grantOutput}
+		if (reports.Want{Moment: reports.Worst, Rule: rule, Bound: grantOutput}).Met(n) {
 			t.Errorf("%s: a negative bound was met", rule)
 		}
 	}

@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,11 @@ var CannotShow = []string{
 }
 
 // Run sets the scene, shows that every observer can see, makes the attempts
-// concurrently, judges what was recorded and removes everything it made. An
-// error means that there is no report; a run that was interrupted returns its
-// report with Interrupted set, and its trials are broken rather than left out.
+// concurrently, judges what was recorded and removes everything it made. A run
+// that was interrupted returns its report with Interrupted set, and its trials
+// are broken rather than left out. An error beside a report says what could not
+// be removed: the report stands, and qualifies nothing; an error alone, that
+// there is none.
 func Run(ctx context.Context, o Options) (*reports.Report, error) {
 	r := &run{opt: o, began: time.Now(), tell: o.Progress}
 	if r.tell == nil {
@@ -65,11 +68,16 @@ func Run(ctx context.Context, o Options) (*reports.Report, error) {
 	}
 	rep, err := r.collect(ctx)
 	r.tell(Progress{Stage: "cleaning up", Done: len(r.trials), Total: len(r.trials)})
-	if err := errors.Join(err, r.scene.strike()); err != nil {
-		return nil, err
+	if rep == nil {
+		return nil, errors.Join(err, r.scene.strike())
+	}
+	if err = errors.Join(err, r.scene.strike()); err != nil {
+		err = fmt.Errorf("remove what the run made: %w", err)
+		rep.Outcome = hostile.Unproven
+		rep.Interrupted = cmp.Or(rep.Interrupted, err.Error())
 	}
 	rep.DurationMS = time.Since(r.began).Milliseconds()
-	return rep, nil
+	return rep, err
 }
 
 type run struct {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,6 +97,10 @@ func (r *run) sitBeside(ctx context.Context, needs []*Cell, done func(*cellEvide
 	if trouble == "" {
 		r.controlBeside(ctx)
 	}
+	if trouble != "" { // its own end says more
+		end()
+		trouble = strings.TrimSuffix(trouble+": "+strings.TrimPrefix((<-gone).trouble, interruptedFirst), ": ")
+	}
 	var wg sync.WaitGroup
 	for _, c := range needs {
 		wg.Go(func() {
@@ -107,8 +112,10 @@ func (r *run) sitBeside(ctx context.Context, needs []*Cell, done func(*cellEvide
 		})
 	}
 	wg.Wait()
-	end()
-	<-gone
+	if trouble == "" {
+		end()
+		<-gone
+	}
 }
 
 // awaitNeighbour returns why the neighbour does not run; empty when it does.

@@ -44,9 +44,8 @@ func specsOf(t *Trial, judged func(string) (reports.Trial, bool)) {
 			gomega.Expect(uncontrolled(&rt, w.Observer)).To(gomega.BeEmpty())
 			r, ok := reading(&rt, filled)
 			gomega.Expect(ok).To(gomega.BeTrue(), "%s: observer %s did not measure %s", rt.ID, w.Observer, w.Value)
-			seen := moment(r, filled.Moment)
-			gomega.Expect(obeys(seen, filled)).To(gomega.BeTrue(), "%s: wanted %s: %s %s %s %d %s, seen %d%s",
-				rt.ID, w.Words, w.Observer, w.Value, filled.Rule, filled.Bound, filled.Unit, seen, found(&rt, w.Observer))
+			gomega.Expect(filled.Met(r)).To(gomega.BeTrue(), "%s: wanted %s: %s %s %s %d %s, seen %d%s",
+				rt.ID, w.Words, w.Observer, w.Value, filled.Rule, filled.Bound, filled.Unit, filled.Measured(r), found(&rt, w.Observer))
 		})
 	}
 }

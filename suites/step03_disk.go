@@ -22,10 +22,16 @@ func disk(route string, kind hostile.Kind, where hostile.Place, source string) T
 func flood(attempt *hostile.Attempt, route, source string) Trial {
 	return Trial{
 		Attempt: attempt, Route: route, Expected: endings["output"], By: reports.ByRunner, Source: source,
-		Wants: slices.Concat(diskUntouched(), []reports.Want{{
-			Observer: "output", Value: "kept", Moment: reports.After, Rule: reports.Exactly, Bound: grantOutput, Unit: "bytes",
-			Breach: hostile.Fell, Words: "exactly the granted bytes of output kept by the host",
-		}}),
+		Wants: slices.Concat(diskUntouched(), []reports.Want{
+			{
+				Observer: "output", Value: "kept", Moment: reports.After, Rule: reports.AtMost, Bound: grantOutput, Unit: "bytes",
+				Breach: hostile.Fell, Words: "no more than the granted bytes of output kept by the host",
+			},
+			{
+				Observer: "output", Value: "kept", Moment: reports.After, Rule: reports.AtLeast, Bound: grantOutput, Unit: "bytes",
+				Breach: hostile.Misnamed, Words: "the granted bytes of output kept by the host, to the last",
+			},
+		}),
 	}
 }
 
