@@ -140,16 +140,17 @@ func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		}
 	}})
 	show.clear()
-	if ctx.Err() != nil || (r != nil && r.Interrupted != "") {
+	if ctx.Err() != nil {
 		return interrupted(ctx, err)
 	}
-	if err != nil {
+	if r == nil {
 		return unproven(fmt.Errorf("run: %w", err))
 	}
+	left := err // what could not be removed; the report stands, and says so
 	var files []string
 	if f.out != "" {
 		if files, err = write(r, f, cfg, sign); err != nil {
-			return unproven(err)
+			return unproven(errors.Join(err, left))
 		}
 	}
 	if f.json {
@@ -157,7 +158,7 @@ func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	} else {
 		err = show.report(r, files)
 	}
-	if err != nil {
+	if err := errors.Join(err, left); err != nil {
 		return unproven(err)
 	}
 	return exitOf(r.Outcome)

@@ -34,6 +34,8 @@
 //	open_dir                 the folder of mode 0777 on a read-only mount; "/tenwalls/open" when missing
 //	uid, hostname            what the profile gives; "65534" and "sandbox" when missing
 //	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs, not run when missing
+//	deceit, expected:A/R     a mutated payload, see deceit.go; honest when missing
+//	per_parent               how many children one task of a processes route makes at most; no limit when missing
 //	neighbour_name           a name that only the neighbour's files bear; neighbour/walk and neighbour/processes
 //	neighbour_path           host path of the neighbour's folder; neighbour/known-path
 //	neighbour_secret_sha256  digest in hex of the neighbour's secret; neighbour/walk
@@ -71,6 +73,9 @@ func main() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 		os.Exit(2)
+	}
+	if deceitOf(order) == hostile.DeceitIdle {
+		return
 	}
 	copies, err := openCopies(order)
 	if err != nil {

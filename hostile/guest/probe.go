@@ -94,6 +94,9 @@ func (p *Probe) Scratch() string { return p.ParamOr("scratch", "/scratch") }
 // never mix within a line (pipe(7): up to PIPE_BUF, 4096 bytes, is atomic).
 func (p *Probe) claim(c hostile.Claim) {
 	c.Nonce, c.Attempt, c.Route = p.order.Nonce, p.attempt, p.route
+	if deceitOf(p.order) != "" && !p.deceive(&c) {
+		return
+	}
 	line := encodeClaim(c)
 	whole := line
 	for len(line) > 0 {

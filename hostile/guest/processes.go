@@ -38,6 +38,7 @@ func multiply(p *Probe, call string, more breed) {
 		p.Failed(err.Error())
 		return
 	}
+	c.perParent = int(numberOr(p, "per_parent", 0))
 	self := strconv.Itoa(os.Getpid())
 	before, own, err := countTasks("/proc", self)
 	if err != nil {
@@ -94,6 +95,9 @@ func (c *crew) manyThreads(room int) (made int, errno syscall.Errno) {
 
 func (c *crew) many(room int, flags uintptr, with rawOrder) (made int, errno syscall.Errno) {
 	for made < room {
+		if c.perParent > 0 && made == c.perParent {
+			return made, unix.EAGAIN
+		}
 		order, err := c.newOrder()
 		if err != nil {
 			return made, errnoOf(err)

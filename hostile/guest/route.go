@@ -55,5 +55,9 @@ func tryRoute(name string, order hostile.Order, fd uintptr, copies int) {
 		p.Failed("the payload has no such route")
 		return
 	}
+	if deceitOf(order) == hostile.DeceitUnreached {
+		p.pretend()
+		return
+	}
 	run(p)
 }

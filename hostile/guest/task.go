@@ -20,6 +20,9 @@ type crew struct {
 	stacks  [][]byte // of raw tasks, as mapped
 	spare   []byte   // small stacks that no task has yet
 	threads int      // raw threads started
+	// perParent plays a limit that counts each task's own children: the mutant of
+	// a cap that has to count the group.
+	perParent int
 }
 
 func newCrew() (*crew, error) {

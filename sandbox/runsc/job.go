@@ -179,6 +179,14 @@ func (x *execution) execute() verdict {
 	case <-x.end.done:
 	}
 	x.r.log.Debug("job ends", "job", x.job.ID, "after", time.Since(began))
+	if x.probe.keeps(KeepProcesses) {
+		select {
+		case <-exited:
+			return x.judge(nil)
+		default: // it lives on, so there is no state of its end to look at
+			return verdict{reason: x.end.reason, exit: 128 + int(unix.SIGKILL)}
+		}
+	}
 	return x.judge(x.killAll(exited))
 }
 

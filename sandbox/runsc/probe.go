@@ -1,6 +1,10 @@
 package runsc
 
-import "tenwalls.dev/harness/sandbox"
+import (
+	"slices"
+
+	"tenwalls.dev/harness/sandbox"
+)
 
 // Stage is a moment of a job's life at which a [Probe] is told.
 type Stage string
@@ -37,9 +41,25 @@ type Probe struct {
 	// called, so that a sandbox without its network wall reaches only what
 	// stands there. Empty: the runner's own.
 	LaunchNS string
+	// Keep skips steps of the teardown, to show that their absence is noticed.
+	// Whoever asks for it removes what is left.
+	Keep []Kept
 	// At is called at each stage, from the job's goroutine, which waits for it.
 	At func(Stage, Traces)
 }
+
+// Kept is a step of the teardown that a probe skips. The list is closed.
+type Kept string
+
+// Steps of the teardown.
+const (
+	KeepProcesses Kept = "processes" // what runs is not ended
+	KeepScratch   Kept = "scratch"   // what is mounted stays so, with the job's folder
+	KeepCgroup    Kept = "cgroup"
+	KeepFolder    Kept = "folder" // of the job, with the runtime's state
+)
+
+func (p Probe) keeps(k Kept) bool { return slices.Contains(p.Keep, k) }
 
 func (p Probe) walls(w Walls, l sandbox.Limits) Walls {
 	w = w.within(l)

@@ -16,15 +16,16 @@ import (
 
 // teardown removes everything that the job made on the host, and checks it.
 func (x *execution) teardown() error {
-	return removeTraces(x.r.cgroups, x.rec.Cgroup, x.dirs.base)
+	return removeTraces(x.r.cgroups, x.rec.Cgroup, x.dirs.base, x.probe)
 }
 
 // removeTraces ends what runs in the cgroup, removes it, unmounts what is
 // mounted in the job's folder (its scratch, and what the runtime mounted in its
 // own state folder) and removes the folder. It goes on after an error, so that
 // as little as possible is left, and what is already gone is no error: it runs
-// after a crash as well, when anything may be half made.
-func removeTraces(h *cgroup.Hierarchy, group, dir string) error {
+// after a crash as well, when anything may be half made. A probe may keep some
+// of it.
+func removeTraces(h *cgroup.Hierarchy, group, dir string, p Probe) error {
 	ctx, cancel := context.WithTimeout(context.Background(), teardownWithin)
 	defer cancel()
 	g, err := h.Open(group)
@@ -32,19 +33,16 @@ func removeTraces(h *cgroup.Hierarchy, group, dir string) error {
 		return fmt.Errorf("tear down: %w", err)
 	}
 	var errs []error
-	if err := g.Kill(ctx); err != nil {
-		errs = append(errs, err)
+	step := func(kept Kept, do func() error) {
+		if !p.keeps(kept) {
+			errs = append(errs, do())
+		}
 	}
+	step(KeepProcesses, func() error { return g.Kill(ctx) })
 	// Scratch goes before the cgroup: its pages are charged to it.
-	if err := unmountBelow(dir); err != nil {
-		errs = append(errs, err)
-	}
-	if err := g.Remove(ctx); err != nil {
-		errs = append(errs, err)
-	}
-	if err := removeFolder(dir); err != nil {
-		errs = append(errs, err)
-	}
+	step(KeepScratch, func() error { return unmountBelow(dir) })
+	step(KeepCgroup, func() error { return g.Remove(ctx) })
+	step(KeepFolder, func() error { return removeFolder(dir) })
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("tear down: %w", err)
 	}
