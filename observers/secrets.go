@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,7 @@ import (
 // reading.
 type Secrets struct {
 	secrets [][]byte
+	shown   [][]byte // what holds one each, for the control
 
 	mu  sync.Mutex
 	saw map[string][]string // place to what was found in its output
@@ -35,9 +37,12 @@ type Secrets struct {
 // maxScratchRead bounds what is read of one job's scratch.
 const maxScratchRead = 256 << 20
 
-// NewSecrets returns the observer for this run's secrets, at least 16 bytes each.
-func NewSecrets(secrets []string) (*Secrets, error) {
-	s := &Secrets{saw: map[string][]string{}}
+// NewSecrets returns the observer for this run's secrets, at least 16 bytes
+// each. What is shown are contents that hold one each and were had on another
+// way than the secrets, such as the canaries' files: the control has to find
+// every one of them, so an observer that was told the wrong secrets is blind.
+func NewSecrets(secrets []string, shown ...[]byte) (*Secrets, error) {
+	s := &Secrets{saw: map[string][]string{}, shown: shown}
 	for _, v := range secrets {
 		if len(v) < 16 {
 			return nil, errors.New("watch secrets: one is too short to be told from chance")
@@ -71,10 +76,13 @@ func (s *Secrets) holds(data []byte) bool {
 	return false
 }
 
-// Control puts a secret into a throwaway scratch, behind other bytes, and an
-// innocent file beside it.
+// Control puts a secret into a throwaway scratch, behind other bytes, and what
+// was shown, each in a file of its own, and an innocent file beside them.
 func (s *Secrets) Control(context.Context) (c Control) {
-	c = Control{Observer: s.Name(), Effect: "a secret of this run is put into a throwaway folder beside an innocent file", Want: "exactly that file"}
+	c = Control{
+		Observer: s.Name(), Effect: fmt.Sprintf("a secret of this run and the contents of %d canaries are put into a throwaway folder beside an innocent file", len(s.shown)),
+		Want: fmt.Sprintf("exactly those %d files", 1+len(s.shown)),
+	}
 	dir, err := os.MkdirTemp("", "tenwalls-secrets-")
 	if err != nil {
 		c.Reason = err.Error()
@@ -86,18 +94,29 @@ func (s *Secrets) Control(context.Context) (c Control) {
 		}
 	}()
 	// The secret lies across two of the reader's buffers.
-	held := append(bytes.Repeat([]byte{'.'}, readSize-8), s.secrets[0]...)
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "innocent"), []byte("nothing"), 0o600), os.WriteFile(filepath.Join(dir, "held"), held, 0o600)); err != nil {
+	files := map[string][]byte{"held": append(bytes.Repeat([]byte{'.'}, readSize-8), s.secrets[0]...)}
+	for i, data := range s.shown {
+		files[fmt.Sprintf("shown-%d", i)] = data
+	}
+	errs := []error{os.WriteFile(filepath.Join(dir, "innocent"), []byte("nothing"), 0o600)}
+	var want []string
+	for name, data := range files {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+		want = append(want, "a secret of this run stands in scratch: "+name)
+	}
+	if err := errors.Join(errs...); err != nil {
 		c.Reason = err.Error()
 		return c
 	}
 	found, _, err := s.folder(dir)
-	c.Seen = fmt.Sprintf("%v", found)
+	slices.Sort(want)
+	slices.Sort(found)
+	c.Seen = fmt.Sprintf("%d files: %v", len(found), found)
 	switch {
 	case err != nil:
 		c.Reason = err.Error()
-	case len(found) != 1 || found[0] != "a secret of this run stands in scratch: held":
-		c.Reason = "the file was not found as placed"
+	case !slices.Equal(found, want):
+		c.Reason = "the files were not found as placed"
 	default:
 		c.Passed = true
 	}

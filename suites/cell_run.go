@@ -76,6 +76,7 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 	if s.lingers() {
 		order.Params["linger_ms"] = "300"
 	}
+	s.mutate(&order)
 	arg, err := order.Encode()
 	if err != nil {
 		return sandbox.Job{}, err
@@ -93,6 +94,9 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 	}
 	if s.cell.Limits != nil {
 		s.cell.Limits(&j.Limits)
+	}
+	if m := s.scene.mutant; m != nil && m.Job != nil {
+		m.Job(&j)
 	}
 	return sandbox.Seal(j)
 }
@@ -164,7 +168,7 @@ func (s *sitting) runHere(ctx context.Context, ev *cellEvidence) error {
 	}
 	ev.job = string(job.ID)
 	r := s.scene.runner
-	if _, err := r.SubmitProbe(ctx, job, runsc.Probe{Change: s.change(), LaunchNS: s.scene.world.PlacePath(), At: s.at(ctx)}); err != nil {
+	if _, err := r.SubmitProbe(ctx, job, runsc.Probe{Change: s.change(), LaunchNS: s.scene.world.PlacePath(), Keep: s.keep(), At: s.at(ctx)}); err != nil {
 		return err
 	}
 	acted := make(chan error, 1)
@@ -186,12 +190,22 @@ func (s *sitting) runHere(ctx context.Context, ev *cellEvidence) error {
 	return errors.Join(err, <-acted, s.collect(ev, res, detail))
 }
 
-// change is the cell's lifts, on the job's own walls.
+// change is the cell's lifts and the mutant, on the job's own walls.
 func (s *sitting) change() func(*runsc.Walls) {
+	change := s.cell.Change
 	if s.cell == grantedCell {
-		return grantNeighbour(s.scene.neighbour.Folder)
+		change = grantNeighbour(s.scene.neighbour.Folder)
 	}
-	return s.cell.Change
+	m := s.scene.mutant
+	if m == nil || m.Walls == nil {
+		return change
+	}
+	return func(w *runsc.Walls) {
+		if change != nil {
+			change(w)
+		}
+		m.Walls(s.scene, s.cell, w)
+	}
 }
 
 // at follows the job through its stages.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -23,6 +25,7 @@ type eyes struct {
 	controls map[string][]observers.Control // by observer
 	closers  []func() error
 	inForce  readback
+	mutant   *Mutant // nil: none
 
 	mu sync.Mutex
 }
@@ -31,35 +34,40 @@ type eyes struct {
 // cannot be made is blind, and says why in its control: that is no error.
 func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 	h := observers.Local()
-	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts()}
+	// A blinded observer looks where nothing is.
+	at := func(name string) observers.Host {
+		if s.mutant.blinds(name) {
+			return observers.Host{Proc: s.void(), Sys: s.void(), Cgroup: s.void(), Kmsg: os.DevNull}
+		}
+		return h
+	}
+	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts(), mutant: s.mutant}
 	prefix := s.cfg.CgroupParent
 	spawn := act.Spawner{Host: h, Default: s.helpers()}
-	secrets := []string{s.neighbour.Secret}
-	for _, c := range s.image.Canaries {
-		secrets = append(secrets, c.Value)
-	}
 	var err error
-	if e.secrets, err = observers.NewSecrets(secrets); err != nil {
+	if e.secrets, err = s.watchSecrets(); err != nil {
 		return nil, err
 	}
 	wire := &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}
 	makers := map[string]func() (observers.Observer, error){
-		"canary":     func() (observers.Observer, error) { return e.closing(observers.NewCanary(h, s.image.CanaryFiles())) },
+		"canary": func() (observers.Observer, error) {
+			return e.closing(observers.NewCanary(at("canary"), s.image.CanaryFiles()))
+		},
 		"secrets":    func() (observers.Observer, error) { return e.secrets, nil },
 		"egress":     func() (observers.Observer, error) { return e.egress(s, wire) },
 		"link":       func() (observers.Observer, error) { return e.link(s, wire) },
-		"space":      func() (observers.Observer, error) { return observers.NewSpace(h, nil), nil },
-		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(h, prefix, spawn), nil },
-		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(h, prefix, spawn), nil },
-		"memory":     func() (observers.Observer, error) { return observers.NewMemory(h, prefix, spawn), nil },
-		"oom":        func() (observers.Observer, error) { return observers.NewOOM(h, prefix, spawn), nil },
-		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(h, spawn), nil },
-		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(h), nil },
-		"namespaces": func() (observers.Observer, error) { return observers.NewNamespaces(h), nil },
-		"routes":     func() (observers.Observer, error) { return observers.NewRoutes(h, s.world.InPlace), nil },
-		"processes":  func() (observers.Observer, error) { return observers.NewProcesses(h, prefix, spawn), nil },
+		"space":      func() (observers.Observer, error) { return observers.NewSpace(at("space"), nil), nil },
+		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(at("tasks"), prefix, spawn), nil },
+		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(at("processor"), prefix, spawn), nil },
+		"memory":     func() (observers.Observer, error) { return observers.NewMemory(at("memory"), prefix, spawn), nil },
+		"oom":        func() (observers.Observer, error) { return observers.NewOOM(at("oom"), prefix, spawn), nil },
+		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(at("bystander"), spawn), nil },
+		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(at("mounts")), nil },
+		"namespaces": func() (observers.Observer, error) { return observers.NewNamespaces(at("namespaces")), nil },
+		"routes":     func() (observers.Observer, error) { return observers.NewRoutes(at("routes"), s.world.InPlace), nil },
+		"processes":  func() (observers.Observer, error) { return observers.NewProcesses(at("processes"), prefix, spawn), nil },
 		"residue": func() (observers.Observer, error) {
-			return observers.NewResidue(h, observers.Grounds{
+			return observers.NewResidue(at("residue"), observers.Grounds{
 				State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
 				Cgroup: prefix, Scratch: s.dir, Spawn: spawn,
 			}), nil
@@ -87,6 +95,34 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 	}
 	return e, nil
 }
+
+// watchSecrets is told what the run's secrets are, and for its control shown
+// what stands in the canaries: the one from the harness's memory, the other from
+// the disk.
+func (s *Scene) watchSecrets() (*observers.Secrets, error) {
+	secrets := []string{s.neighbour.Secret}
+	for _, c := range s.image.Canaries {
+		secrets = append(secrets, c.Value)
+	}
+	if s.mutant.blinds("secrets") {
+		secrets = []string{fixtures.NewSecret()}
+	}
+	var shown [][]byte
+	for _, file := range s.image.CanaryFiles() {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the watch on the canaries cannot be made then, and says so
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read canary: %w", err)
+		}
+		shown = append(shown, data)
+	}
+	return observers.NewSecrets(secrets, shown...)
+}
+
+// void is a folder in which nothing is.
+func (s *Scene) void() string { return filepath.Join(s.dir, "void") }
 
 // closing notes that an observer has to be closed.
 func (e *eyes) closing(o *observers.Canary, err error) (observers.Observer, error) {
@@ -131,6 +167,21 @@ func (s *Scene) destinations() map[string][]netip.Addr {
 	}
 }
 
+// drop makes the far end drop, after counting, what is sent to the canary
+// destinations from now on: a wall that is down lets a packet out and nothing
+// in. The controls came before, and were answered.
+func (e *eyes) drop(s *Scene) error {
+	o, ok := e.all["egress"].(*observers.Egress)
+	if !ok {
+		return nil // it is not asked, or blind, and says so
+	}
+	var all []netip.Addr
+	for _, dests := range s.destinations() {
+		all = append(all, dests...)
+	}
+	return o.Drop(all)
+}
+
 // control runs every observer's control at once, before the first attempt. The
 // observers whose control needs a running sandbox are controlled there.
 func (e *eyes) control(ctx context.Context) {
@@ -152,6 +203,12 @@ func (e *eyes) control(ctx context.Context) {
 }
 
 func (e *eyes) add(name string, c observers.Control) {
+	if e.mutant != nil && e.mutant.Control != nil {
+		var ok bool
+		if c, ok = e.mutant.Control(name, c); !ok {
+			return
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.controls[name] = append(e.controls[name], c)

@@ -49,7 +49,13 @@ var CannotShow = []string{
 // be removed: the report stands, and qualifies nothing; an error alone, that
 // there is none.
 func Run(ctx context.Context, o Options) (*reports.Report, error) {
-	r := &run{opt: o, began: time.Now(), tell: o.Progress}
+	return makeRun(ctx, o, nil, nil)
+}
+
+// makeRun is [Run], under a mutant where there is one, and in a workshop that
+// the caller holds where there is one.
+func makeRun(ctx context.Context, o Options, shop *workshop, m *Mutant) (*reports.Report, error) {
+	r := &run{opt: o, began: time.Now(), tell: o.Progress, mutant: m}
 	if r.tell == nil {
 		r.tell = func(Progress) {}
 	}
@@ -63,7 +69,7 @@ func Run(ctx context.Context, o Options) (*reports.Report, error) {
 	}
 	r.tell(Progress{Stage: "setting the scene", Total: len(r.trials)})
 	var err error
-	if r.scene, err = setScene(ctx, o.Config); err != nil {
+	if r.scene, err = setScene(ctx, o.Config, shop, m); err != nil {
 		return nil, err
 	}
 	rep, err := r.collect(ctx)
@@ -87,6 +93,7 @@ type run struct {
 	eyes   *eyes
 	began  time.Time
 	tell   func(Progress)
+	mutant *Mutant // nil: none
 }
 
 // collect shows that the observers see, lets the cells sit, and judges.
@@ -107,7 +114,17 @@ func (r *run) collect(ctx context.Context) (_ *reports.Report, err error) {
 			return nil, err
 		}
 	}
+	if r.mutant != nil && r.mutant.Eyes != nil {
+		if err := r.mutant.Eyes(r.scene, r.eyes); err != nil {
+			return nil, err
+		}
+	}
 	r.eyes.control(ctx)
+	if r.mutant == nil || !r.mutant.Answer {
+		if err := r.eyes.drop(r.scene); err != nil {
+			return nil, err
+		}
+	}
 	r.tell(Progress{Stage: "making the attempts", Total: len(r.trials)})
 	judged := map[string]reports.Trial{}
 	atRun := map[string]observers.Observation{}
@@ -148,8 +165,11 @@ func (r *run) of(place string) []*Trial {
 
 func (r *run) judge(ev *cellEvidence, atRun map[string]observers.Observation, judged map[string]reports.Trial) {
 	for _, t := range r.of(ev.place) {
-		rt := t.Under(r.scene.cfg).report(ev.place)
-		rt = Judge(ev.trial(rt, r.eyes.of, atRun))
+		rt := ev.trial(t.Under(r.scene.cfg).report(ev.place), r.eyes.of, atRun)
+		if r.mutant != nil && r.mutant.Forget != nil {
+			r.mutant.Forget(&rt)
+		}
+		rt = Judge(rt)
 		judged[rt.ID] = rt
 		r.tell(Progress{Trial: &rt, Done: len(judged), Total: len(r.trials)})
 	}

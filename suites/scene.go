@@ -46,6 +46,8 @@ type Scene struct {
 	neighbour Neighbour
 	listeners []net.Listener
 	until     time.Time
+	mutant    *Mutant // nil: none
+	guest     bool    // the workshop is somebody else's
 }
 
 // Neighbour is another reader's job.
@@ -73,21 +75,27 @@ func (s *Scene) Destination(cell string) (v4, v6 netip.Addr) { return s.world.De
 // accepted.
 const provisional = 5 * time.Minute
 
-// setScene makes everything that the run needs. On an error nothing is left.
-func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
+var errNotRoot = errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
+
+// setScene makes everything that the run needs, in the given workshop or, when
+// that is nil, in one of its own. On an error nothing is left.
+func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
+		return nil, errNotRoot
 	}
 	s := &Scene{
 		Run: string(id.New("run")), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
 		cfg: cfg, shelf: newShelf(), until: time.Now().Add(provisional),
+		shop: shop, guest: shop != nil, mutant: m,
 	}
 	s.AbstractSocket = "tenwalls-" + s.Nonce[:8]
 	if s.cgroups, err = cgroup.Detect("/sys/fs/cgroup"); err != nil {
 		return nil, err
 	}
-	if s.shop, err = openWorkshop(cfg.StateDir, s.cgroups); err != nil {
-		return nil, err
+	if s.shop == nil {
+		if s.shop, err = openWorkshop(cfg.StateDir, s.cgroups); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		if err != nil {
@@ -107,7 +115,7 @@ func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
 		return err
 	})
 	g.Go(func() (err error) {
-		s.image, err = fixtures.NewImage(gctx, filepath.Join(s.dir, "image"), cfg.Image, s.journal)
+		s.image, err = fixtures.NewImage(gctx, filepath.Join(s.dir, "image"), cfg.Image, s.journal, m.layer()...)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -116,13 +124,18 @@ func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
+	if m != nil && m.World != nil {
+		if err := m.World(ctx, s); err != nil {
+			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
+		}
+	}
 	return s, s.openRunner()
 }
 
 // settle makes the run's folders, its journal and its cgroup.
 func (s *Scene) settle() error {
 	s.dir = filepath.Join(s.shop.runs(), s.Run)
-	for _, d := range []string{s.dir, filepath.Join(s.dir, "world"), filepath.Join(s.dir, "image")} {
+	for _, d := range []string{s.dir, filepath.Join(s.dir, "world"), filepath.Join(s.dir, "image"), s.void()} {
 		if err := os.MkdirAll(d, 0o711); err != nil {
 			return fmt.Errorf("make run folder: %w", err)
 		}
@@ -240,7 +253,7 @@ func (s *Scene) strike() error {
 	if s.dir != "" {
 		errs = append(errs, sweepRun(s.dir, s.cgroups), s.removeParent())
 	}
-	if s.shop != nil {
+	if s.shop != nil && !s.guest {
 		errs = append(errs, s.shop.close())
 	}
 	if err := errors.Join(errs...); err != nil {
