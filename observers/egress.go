@@ -30,9 +30,10 @@ import (
 type Egress struct {
 	wire *Wire
 
-	mu    sync.Mutex
-	rules *ruleset
-	seen  map[netip.Addr]*destination
+	mu     sync.Mutex
+	closed bool
+	rules  *ruleset
+	seen   map[netip.Addr]*destination
 }
 
 // destination is one watched address.
@@ -112,10 +113,14 @@ func (e *Egress) Drop(dests []netip.Addr) error {
 	return e.rules.discard(dests)
 }
 
-// Close removes the table.
+// Close removes the table. A second call does nothing.
 func (e *Egress) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
 	return errors.Join(e.rules.remove(), e.rules.close())
 }
 

@@ -87,11 +87,10 @@ func (w *residueWatch) Sample() {
 		if w.looked[pid] {
 			continue
 		}
-		if inode, err := netInode(filepath.Join(w.scan.host.Proc, pid, "ns", "net")); err == nil {
+		file := filepath.Join(w.scan.host.Proc, pid, "ns", "net")
+		if inode, err := netInode(file); err == nil {
 			w.looked[pid] = true
-			if !w.scan.known[inode] {
-				w.scan.namespaces[inode] = true
-			}
+			w.scan.livedIn(inode, file)
 		}
 	}
 	w.seen.Samples++

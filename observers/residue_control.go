@@ -90,7 +90,7 @@ func (r *Residue) control(ctx context.Context, left *residueLeft) (*residueScan,
 	if err := unix.Stat(left.space, &st); err != nil {
 		return nil, nil, fmt.Errorf("stat %s: %w", left.space, err)
 	}
-	scan.namespaces[st.Ino] = true
+	scan.namespaces = append(scan.namespaces, netIDOf(left.space, st.Ino))
 	if err := left.rest(ctx, r.host, r.grounds.Spawn, scan.subject); err != nil {
 		return nil, nil, err
 	}

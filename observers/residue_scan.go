@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,15 +27,15 @@ type residueScan struct {
 	grounds Grounds
 	subject Subject
 
-	names      []string        // words that make a name the subject's
-	paths      []string        // words that make a path the subject's
-	known      map[uint64]bool // network namespaces that are not the job's
-	namespaces map[uint64]bool // network namespaces that the job lived in
-	spaces     []space         // where links and nft tables are looked for
+	names      []string // words that make a name the subject's
+	paths      []string // words that make a path the subject's
+	known      []netID  // network namespaces that are not the job's
+	namespaces []netID  // network namespaces that the job lived in
+	spaces     []space  // where links and nft tables are looked for
 }
 
 func newResidueScan(h Host, g Grounds, s Subject) (residueScan, error) {
-	r := residueScan{host: h, grounds: g, subject: s, namespaces: map[uint64]bool{}}
+	r := residueScan{host: h, grounds: g, subject: s}
 	r.names = []string{s.Container, s.Place}
 	if group := path.Base(path.Clean("/" + s.Cgroup)); group != "/" {
 		r.names = append(r.names, group)
@@ -63,12 +64,16 @@ func (r *residueScan) run() (map[string][]string, error) {
 }
 
 // holders reads which network namespaces processes and bind mounts keep alive,
-// and tells of those that the job lived in.
-func (r *residueScan) holders(tell func(string)) (map[uint64]bool, error) {
-	all, shared := map[uint64]bool{}, map[uint64]bool{}
-	see := func(inode uint64, holder string) {
-		all[inode] = true
-		if r.namespaces[inode] && !shared[inode] && tell != nil {
+// and tells of those that the job lived in. With nobody to tell it lists all of
+// them.
+func (r *residueScan) holders(tell func(string)) (all []netID, err error) {
+	shared, seen := map[uint64]bool{}, map[uint64]bool{}
+	see := func(inode uint64, file, holder string) {
+		switch {
+		case tell == nil && !seen[inode]:
+			seen[inode] = true
+			all = append(all, netIDOf(file, inode))
+		case tell != nil && !shared[inode] && r.lived(inode, file):
 			tell(fmt.Sprintf("network namespace %d, kept by %s", inode, holder))
 		}
 	}
@@ -84,7 +89,7 @@ func (r *residueScan) holders(tell func(string)) (map[uint64]bool, error) {
 		}
 	}
 	for inode, point := range bound {
-		see(inode, "the mount at "+point)
+		see(inode, point, "the mount at "+point)
 	}
 	processes, err := os.ReadDir(r.host.Proc)
 	if err != nil {
@@ -94,18 +99,38 @@ func (r *residueScan) holders(tell func(string)) (map[uint64]bool, error) {
 		if _, err := strconv.Atoi(process.Name()); err != nil {
 			continue
 		}
-		if inode, err := netInode(filepath.Join(r.host.Proc, process.Name(), "ns", "net")); err == nil { // else it has ended
-			if r.namespaces[inode] && r.sibling(process.Name()) {
+		file := filepath.Join(r.host.Proc, process.Name(), "ns", "net")
+		if inode, err := netInode(file); err == nil { // else it has ended
+			if tell != nil && r.sibling(process.Name(), inode) {
 				continue // the kernel numbers namespaces anew: this one is that job's
 			}
-			see(inode, "process "+process.Name())
+			see(inode, file, "process "+process.Name())
 		}
 	}
 	return all, nil
 }
 
-// sibling tells whether a process is in the cgroup of another job of the run.
-func (r *residueScan) sibling(pid string) bool {
+// lived tells whether the job lived in the namespace behind the file.
+func (r *residueScan) lived(inode uint64, file string) bool {
+	if !slices.ContainsFunc(r.namespaces, func(n netID) bool { return n.inode == inode }) {
+		return false // most are, and a cookie costs
+	}
+	return slices.ContainsFunc(r.namespaces, netIDOf(file, inode).same)
+}
+
+// livedIn notes a namespace of the job, unless it was there before.
+func (r *residueScan) livedIn(inode uint64, file string) {
+	if n := netIDOf(file, inode); !slices.ContainsFunc(r.known, n.same) {
+		r.namespaces = append(r.namespaces, n)
+	}
+}
+
+// sibling tells whether a process in a namespace of that number is in the cgroup
+// of another job of the run.
+func (r *residueScan) sibling(pid string, inode uint64) bool {
+	if !slices.ContainsFunc(r.namespaces, func(n netID) bool { return n.inode == inode }) {
+		return false
+	}
 	groups, err := readSmall(filepath.Join(r.host.Proc, pid, "cgroup"))
 	return err == nil && r.grounds.Cgroup != "" &&
 		memberOf([]byte(groups), []byte(r.grounds.Cgroup)) && !memberOf([]byte(groups), []byte(r.subject.Cgroup))
@@ -166,8 +191,8 @@ func (r *residueScan) mounts(add func(string, string, ...any)) error {
 		own[place] = true
 	}
 	for _, mount := range mounts {
-		inode, _ := parseNetInode(mount.Root)
-		if own[mount.Mountpoint] || r.namespaces[inode] {
+		inode, err := parseNetInode(mount.Root)
+		if own[mount.Mountpoint] || err == nil && r.lived(inode, mount.Mountpoint) {
 			continue
 		}
 		for _, word := range r.paths {

@@ -57,7 +57,7 @@ func Basis(t reports.Trial) []string {
 			add("control: " + w.Observer)
 		}
 	}
-	if v, _ := unsaid(&t); v == hostile.Silent {
+	if t.Verdict == hostile.Silent {
 		add("unsaid")
 	}
 	if t.Trouble != "" {

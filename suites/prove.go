@@ -145,9 +145,9 @@ func (p *prover) all(ctx context.Context) []reports.Mutant {
 }
 
 // line asks one mutant.
-func (p *prover) line(ctx context.Context, m *Mutant) reports.Mutant {
+func (p *prover) line(ctx context.Context, m *Mutant) (out reports.Mutant) {
 	began := time.Now()
-	out := reports.Mutant{Name: m.Name, Title: m.Title, Part: m.Part, Source: m.Source, Trials: []reports.ProofTrial{}}
+	out = reports.Mutant{Name: m.Name, Title: m.Title, Part: m.Part, Source: m.Source, Trials: []reports.ProofTrial{}}
 	if m.Of != nil {
 		out.Step, out.Attempt = m.Of.Step, m.Of.Name
 	}

@@ -1,0 +1,55 @@
+package suites
+
+import (
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+const listed3 = "step 3, mutants: scratch with no size, scratch a host folder, writable root over --overlay2=root:self, /tmp left to the runtime"
+
+var (
+	_ = mutate(Mutant{
+		Name: "scratch-unsized", Title: "scratch is a tmpfs without a size", Of: hostile.Disk, Part: reports.PartWall, Source: listed3,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Scratch = 0 },
+	})
+	_ = mutate(Mutant{
+		Name: "scratch-host-folder", Title: "scratch is a folder of the host", Of: hostile.Disk, Part: reports.PartWall, Source: listed3,
+		Alone: true,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.ScratchFolder = true },
+	})
+	_ = mutate(Mutant{
+		Name: "root-overlay-self", Title: "the root is writable over --overlay2=root:self", Of: hostile.Disk, Part: reports.PartWall, Source: listed3,
+		Alone: true, Need: emptyBase,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.RootWritable, w.RootOverlay = true, "root:self" },
+	})
+	_ = mutate(Mutant{
+		Name: "tmp-open", Title: "/tmp is left to the runtime", Of: hostile.Disk, Part: reports.PartWall, Source: listed3 + "; step 7, mutants: /tmp rw",
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.TmpOpen = true },
+	})
+	_ = mutate(Mutant{
+		Name: "output-unbounded", Title: "standard output and error have no cap", Of: hostile.Disk, Part: reports.PartWall, Source: "step 3: flooding stdout and stderr is refused at the output cap",
+		Also:  []string{"disk-stdout", "disk-stderr"},
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Output = 0 },
+	})
+	_ = mutate(Mutant{
+		Name: "artifact-bound-wide", Title: "a declared artifact may be four times as large", Of: hostile.Disk, Part: reports.PartFixture, Source: "step 3: an oversized artifact is refused at its cap",
+		Also: []string{"disk-artifact"},
+		Job: func(j *sandbox.Job) {
+			for i := range j.Outputs {
+				j.Outputs[i].MaxBytes *= 4
+			}
+		},
+	})
+)
+
+// emptyBase is the need of a mutant of the root mount: over a base image the
+// root is the harness's own read-only overlay, and a writable one does not
+// start.
+func emptyBase(cfg runsc.Config) string {
+	if cfg.Image != "" {
+		return "the configuration names a base image, over which the root is the harness's own read-only overlay: a writable root does not start"
+	}
+	return ""
+}
