@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Namespaces is the observer "namespaces": how many of the job's processes share
@@ -21,10 +24,15 @@ import (
 // What it does not prove: that two jobs do not share a namespace with each
 // other, or that the guest's own view is separate: that is the runtime's kernel,
 // and the payload's to say.
-type Namespaces struct{ host Host }
+type Namespaces struct {
+	host   Host
+	places []string
+}
 
-// NewNamespaces returns the observer.
-func NewNamespaces(h Host) *Namespaces { return &Namespaces{host: h} }
+// NewNamespaces returns the observer. The places are bind files of network
+// namespaces that the harness made: to live in one of those is as little a
+// namespace of one's own as to live in the harness's.
+func NewNamespaces(h Host, places ...string) *Namespaces { return &Namespaces{host: h, places: places} }
 
 var fiveNamespaces = []string{"pid", "mnt", "net", "ipc", "uts"}
 
@@ -57,7 +65,15 @@ func (o *Namespaces) Watch(_ context.Context, s Subject) (Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &namespacesWatch{host: o.host, own: own, jail: jail, obs: Observation{
+	var places []string
+	for _, file := range o.places {
+		var st unix.Stat_t
+		if err := unix.Stat(file, &st); err != nil {
+			return nil, fmt.Errorf("read namespaces: stat %s: %w", file, err)
+		}
+		places = append(places, fmt.Sprintf("net:[%d]", st.Ino))
+	}
+	return &namespacesWatch{host: o.host, own: own, places: places, jail: jail, obs: Observation{
 		Observer: o.Name(), Place: s.Place, Values: map[string]Reading{},
 	}}, nil
 }
@@ -65,8 +81,10 @@ func (o *Namespaces) Watch(_ context.Context, s Subject) (Watch, error) {
 type namespacesWatch struct {
 	host Host
 	own  map[string]string
-	jail *lockedIn
-	obs  Observation
+
+	places []string // network namespaces that the harness made
+	jail   *lockedIn
+	obs    Observation
 }
 
 // Sample looks at every locked-in process once.
@@ -92,7 +110,11 @@ func (w *namespacesWatch) Sample() {
 			return
 		}
 		judged++
-		for _, n := range sharedNamespaces(w.own, theirs) {
+		shared := sharedNamespaces(w.own, theirs)
+		if slices.Contains(w.places, theirs["net"]) {
+			shared = append(shared, "net")
+		}
+		for _, n := range shared {
 			if counts[n]++; counts[n] > w.obs.Values[n].Worst {
 				w.obs.Find(fmt.Sprintf("process %d of the job shares the harness's %s namespace", pid, n))
 			}

@@ -16,7 +16,7 @@ func TestNetCookieTellsNamespacesApart(t *testing.T) {
 	if err != nil || here == 0 {
 		t.Fatalf("own cookie %d: %v", here, err)
 	}
-	again, err := netCookie("/proc/1/ns/net")
+	again, err := netCookie("/proc/thread-self/ns/net")
 	if err != nil || again != here {
 		t.Errorf("the same namespace has cookies %d and %d: %v", here, again, err)
 	}

@@ -84,6 +84,24 @@ func init() {
 	})
 }
 
+func limited(route string, where hostile.Place, bound int64, unit, words string) Trial {
+	return Trial{
+		Attempt: hostile.Granted, Route: route, By: reports.ByHost, Expected: hostile.Refusal{Kind: hostile.InForce, Place: where},
+		Source: "memory, swap and host pids in a cgroup",
+		Wants: []reports.Want{{
+			Observer: "limits", Value: route, Moment: reports.Worst, Rule: reports.AtMost, Bound: bound, Unit: unit,
+			Breach: hostile.Fell, Words: words,
+		}},
+	}
+}
+
+// In the cell of step 7, which is without lifts and long enough to be looked at.
+func init() {
+	beside("outside", limited("memory", hostile.JobMemoryCgroup, grantMemory, "bytes", "memory of the job's cgroup limited to the grant"))
+	beside("outside", limited("swap", hostile.JobMemoryCgroup, grantSwap, "bytes", "swap of the job's cgroup limited as configured"))
+	beside("outside", limited("tasks", hostile.ProcessCap, grantHostTasks, "tasks", "tasks of the job's cgroup limited as configured"))
+}
+
 // Behind the filter, in the cell of step 1 that lifts the same rule.
 func init() {
 	beside("behind-files", Trial{

@@ -53,19 +53,22 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		"canary": func() (observers.Observer, error) {
 			return e.closing(observers.NewCanary(at("canary"), s.image.CanaryFiles()))
 		},
-		"secrets":    func() (observers.Observer, error) { return e.secrets, nil },
-		"egress":     func() (observers.Observer, error) { return e.egress(s, wire) },
-		"link":       func() (observers.Observer, error) { return e.link(s, wire) },
-		"space":      func() (observers.Observer, error) { return observers.NewSpace(at("space"), nil), nil },
-		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(at("tasks"), prefix, spawn), nil },
-		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(at("processor"), prefix, spawn), nil },
-		"memory":     func() (observers.Observer, error) { return observers.NewMemory(at("memory"), prefix, spawn), nil },
-		"oom":        func() (observers.Observer, error) { return observers.NewOOM(at("oom"), prefix, spawn), nil },
-		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(at("bystander"), spawn), nil },
-		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(at("mounts")), nil },
-		"namespaces": func() (observers.Observer, error) { return observers.NewNamespaces(at("namespaces")), nil },
-		"routes":     func() (observers.Observer, error) { return observers.NewRoutes(at("routes"), s.world.InPlace), nil },
-		"processes":  func() (observers.Observer, error) { return observers.NewProcesses(at("processes"), prefix, spawn), nil },
+		"secrets":   func() (observers.Observer, error) { return e.secrets, nil },
+		"egress":    func() (observers.Observer, error) { return e.egress(s, wire) },
+		"link":      func() (observers.Observer, error) { return e.link(s, wire) },
+		"space":     func() (observers.Observer, error) { return observers.NewSpace(at("space"), nil), nil },
+		"tasks":     func() (observers.Observer, error) { return observers.NewTasks(at("tasks"), prefix, spawn), nil },
+		"processor": func() (observers.Observer, error) { return observers.NewProcessor(at("processor"), prefix, spawn), nil },
+		"limits":    func() (observers.Observer, error) { return observers.NewLimits(at("limits"), prefix), nil },
+		"memory":    func() (observers.Observer, error) { return observers.NewMemory(at("memory"), prefix, spawn), nil },
+		"oom":       func() (observers.Observer, error) { return observers.NewOOM(at("oom"), prefix, spawn), nil },
+		"bystander": func() (observers.Observer, error) { return observers.NewBystander(at("bystander"), spawn), nil },
+		"mounts":    func() (observers.Observer, error) { return observers.NewMounts(at("mounts")), nil },
+		"namespaces": func() (observers.Observer, error) {
+			return observers.NewNamespaces(at("namespaces"), s.world.PlacePath(), s.world.WorldPath()), nil
+		},
+		"routes":    func() (observers.Observer, error) { return observers.NewRoutes(at("routes"), s.world.InPlace), nil },
+		"processes": func() (observers.Observer, error) { return observers.NewProcesses(at("processes"), prefix, spawn), nil },
 		"residue": func() (observers.Observer, error) {
 			return observers.NewResidue(at("residue"), observers.Grounds{
 				State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},

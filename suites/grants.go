@@ -17,7 +17,9 @@ const (
 	grantCPU
 	grantCPUTolerated
 	grantCPUTwice
+	grantMemory
 	grantMemoryTolerated
+	grantSwap
 	grantWall
 	grantWallTolerated
 	grantOutput
@@ -50,7 +52,7 @@ func granted(wants []reports.Want, cfg runsc.Config, c *Cell) []reports.Want {
 	bounds := map[int64]int64{
 		grantScratch: l.ScratchBytes, grantHostTasks: cfg.Limits.HostTasks, grantProcesses: l.Processes,
 		grantCPU: cpu, grantCPUTolerated: cpu + int64(cpuTolerance), grantCPUTwice: 2 * cpu,
-		grantMemoryTolerated: l.MemoryBytes + memoryTolerance, grantWall: int64(l.WallTime), grantWallTolerated: int64(l.WallTime + wallTolerance),
+		grantMemory: l.MemoryBytes, grantSwap: int64(cfg.Limits.Swap), grantMemoryTolerated: l.MemoryBytes + memoryTolerance, grantWall: int64(l.WallTime), grantWallTolerated: int64(l.WallTime + wallTolerance),
 		grantOutput: l.OutputBytes,
 	}
 	out := make([]reports.Want, len(wants))

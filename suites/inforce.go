@@ -57,12 +57,29 @@ func (i *readback) read(h observers.Host, g *cgroup.Group, t runsc.Traces) {
 			seen["sandbox process: "+k] = status[k]
 		}
 		seen["sandbox process: flags"] = bootFlags(cmd, t)
+		for _, n := range []string{"pid", "mnt", "net", "ipc", "uts", "user"} {
+			seen["sandbox process: "+n+" namespace"] = whose(h, pid, n)
+		}
 		limit(seen, "cgroup: memory limit", g.MemoryLimit)
 		limit(seen, "cgroup: swap limit", g.SwapLimit)
 		limit(seen, "cgroup: task limit", g.PIDsLimit)
 		i.seen = seen
 		return
 	}
+}
+
+// whose tells whether a process shares a namespace with the harness
+// (namespaces(7)).
+func whose(h observers.Host, pid int, name string) string {
+	own, err := os.Readlink(filepath.Join(h.Proc, "self/ns", name))
+	theirs, e := os.Readlink(filepath.Join(h.Proc, strconv.Itoa(pid), "ns", name))
+	switch {
+	case err != nil || e != nil:
+		return "unread: " + errors.Join(err, e).Error()
+	case own == theirs:
+		return "the harness's"
+	}
+	return "its own"
 }
 
 func limit(seen map[string]string, name string, read func() (int64, error)) {

@@ -49,6 +49,9 @@ type Mutant struct {
 
 	// Need tells why this host cannot have the mutant; empty when it can.
 	Need func(runsc.Config) string
+	// Took tells why the mutation did not take, by what was read back from the
+	// sandbox; empty when it did.
+	Took func(inForce map[string]string) string
 
 	Predicted []Prediction
 }
@@ -65,9 +68,17 @@ type Prediction struct {
 // row is the cells that sit for every mutant which says nothing else: each
 // attempt is there with its principal route, and most with all their routes.
 var row = []string{
-	"credentials", "behind-files", "connection", "disk", "processes", "processor-spinner", "memory-anonymous", "outside",
+	"credentials", "behind-files", "connection", "disk", "processes", "processor-threads", "memory-anonymous", "outside",
 	"neighbour-walk", "metadata", "leftover", "output", "artifacts-honest", "artifacts", "census",
 }
+
+// turns predicts that the trials turn to that verdict, on that basis at least.
+func turns(to hostile.Verdict, trials string, basis ...string) Prediction {
+	return Prediction{Trials: trials, Verdict: to, Basis: basis}
+}
+
+// stays takes trials out of an earlier, wider prediction.
+func stays(trials string) Prediction { return Prediction{Trials: trials, Verdict: hostile.Held} }
 
 var mutants []*Mutant
 

@@ -11,11 +11,27 @@ import (
 
 const listed1 = "step 1, mutants: canary 0644, canary missing, job runs as root"
 
-// plainly are the routes that walk to a canary and open it.
-func plainly(v hostile.Verdict, basis ...string) []Prediction {
-	var out []Prediction
-	for _, r := range []string{"shadow", "ssh-key", "service-account", "cloud-credentials", "symlink", "proc-root"} {
-		out = append(out, Prediction{Trials: "step-01/credentials/" + r, Verdict: v, Basis: basis})
+// stolen is what comes of the routes that walk to a canary and open it. The host
+// counts for the job, so the routes beside them in it turn as well.
+func stolen(more ...Prediction) []Prediction {
+	out := []Prediction{
+		turns(hostile.Fell, "step-01/credentials/*", "host: canary reads", "host: secrets found"),
+		stays("step-01/credentials/*-behind"),
+	}
+	for _, r := range plain {
+		out = append(out, turns(hostile.Fell, "step-01/credentials/"+r, "inside", "host: canary reads", "host: secrets found"))
+	}
+	return append(out, more...)
+}
+
+var plain = []string{"shadow", "ssh-key", "service-account", "cloud-credentials", "symlink", "proc-root"}
+
+// gone is what comes of them where there is nothing to walk to. What is not
+// there cannot be watched either.
+func gone() []Prediction {
+	out := []Prediction{turns(hostile.Blind, "step-01/credentials/*", "control: canary")}
+	for _, r := range append([]string{"hard-link", "hard-link-behind", "file-handle", "file-handle-behind"}, plain...) {
+		out = append(out, turns(hostile.Misnamed, "step-01/credentials/"+r, "inside: ENOENT at the unknown"))
 	}
 	return out
 }
@@ -37,18 +53,23 @@ var (
 	_ = mutate(Mutant{
 		Name: "canary-world-readable", Title: "the canaries are mode 0644", Of: hostile.Credentials, Part: reports.PartFixture, Source: listed1,
 		Layer:     worldReadable,
-		Predicted: plainly(hostile.Fell, "inside", "host: canary reads"),
+		Predicted: stolen(),
 	})
 	_ = mutate(Mutant{
 		Name: "canary-missing", Title: "the canaries are not there", Of: hostile.Credentials, Part: reports.PartFixture, Source: listed1,
-		Layer: eachCanary(func(layer *os.Root, canary string) error { return layer.Remove(canary) }),
-		// What is not there cannot be watched either.
-		Predicted: append([]Prediction{{Trials: "step-01/credentials/*", Verdict: hostile.Blind, Basis: []string{"control: canary"}}},
-			plainly(hostile.Misnamed)...),
+		Layer:     eachCanary(func(layer *os.Root, canary string) error { return layer.Remove(canary) }),
+		Predicted: gone(),
 	})
 	_ = mutate(Mutant{
 		Name: "job-as-root", Title: "the job runs as uid and gid 0", Of: hostile.Credentials, Part: reports.PartWall, Source: listed1,
-		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.UID, w.GID = 0, 0 },
-		Predicted: plainly(hostile.Fell, "inside", "host: canary reads"),
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.UID, w.GID = 0, 0 },
+		// Owning everything, and with no capability: what asks for one still
+		// refuses.
+		Predicted: stolen(
+			turns(hostile.Misnamed, "step-07/outside/chmod", "inside: EPERM at the unknown"),
+			turns(hostile.Fell, "step-07/outside/proc-sys", "inside"),
+			turns(hostile.Fell, "step-07/outside/pseudo", "inside"),
+			turns(hostile.Fell, "contract/identity/*", "inside"),
+		),
 	})
 )

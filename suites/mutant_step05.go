@@ -14,14 +14,20 @@ var (
 	_ = mutate(Mutant{
 		Name: "processor-uncapped", Title: "neither a cap over the job nor RLIMIT_CPU", Of: hostile.Processor, Part: reports.PartWall, Source: listed5,
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.CPU, w.CPULimit = 0, 0 },
+		Predicted: []Prediction{
+			turns(hostile.Fell, "step-05/processor/*", "runner: wall cap at the wall clock", "host: processor usage"),
+			turns(hostile.Silent, "step-10/leftover/cpu-capped", "unsaid"), // no cap of the processor ended it
+		},
 	})
 	_ = mutate(Mutant{
 		Name: "processor-per-process", Title: "RLIMIT_CPU of each process alone", Of: hostile.Processor, Part: reports.PartWall, Source: listed5,
-		Also: []string{"processor-relay"},
-		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
-			// In whole seconds: the relay hands over before the first is full.
-			w.CPULimit = max(time.Second, w.CPU.Truncate(time.Second))
-			w.CPU = 0
+		Cells: []string{"processor-spinner", "processor-relay"},
+		// The least limit there is, one second: the relay hands over before it.
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.CPU, w.CPULimit = 0, time.Second },
+		Predicted: []Prediction{
+			turns(hostile.Misnamed, "step-05/processor/spinner", "runner: exited with 137"),
+			turns(hostile.Fell, "step-05/processor/relay", "host: processor usage"),
+			turns(hostile.Silent, "step-10/leftover/cpu-capped", "unsaid"),
 		},
 	})
 )

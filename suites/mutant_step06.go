@@ -11,27 +11,48 @@ import (
 
 const listed6 = "step 6, mutants: no memory limit (inside an outer guard cgroup), swap allowed"
 
+func allowSwap(_ *Scene, _ *Cell, w *runsc.Walls) { w.Swap = -1 }
+
 var (
 	_ = mutate(Mutant{
 		Name: "memory-unlimited", Title: "the job's cgroup has no memory limit", Of: hostile.Memory, Part: reports.PartWall, Source: listed6,
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Memory = 0 },
+		Predicted: []Prediction{
+			turns(hostile.Fell, "step-06/memory/*", "inside", "host: memory peak"),
+			turns(hostile.Silent, "step-10/leftover/memory-capped", "unsaid"), // no cap of memory ended it
+			turns(hostile.Fell, "contract/limits/memory", "host: limits memory"),
+		},
 	})
 	_ = mutate(Mutant{
-		Name: "swap-allowed", Title: "the job may swap", Of: hostile.Memory, Part: reports.PartWall, Source: listed6,
-		Need:  swapSpace,
-		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Swap = -1 },
+		Name: "swap-allowed", Title: "the job may swap", Of: hostile.Granted, Part: reports.PartWall, Source: listed6,
+		Need: func(runsc.Config) string {
+			if swaps() {
+				return "this machine has swap space: swap-used asks more"
+			}
+			return ""
+		},
+		Walls:     allowSwap,
+		Predicted: []Prediction{turns(hostile.Fell, "contract/limits/swap", "host: limits swap")},
+	})
+	_ = mutate(Mutant{
+		Name: "swap-used", Title: "the job may swap, and has where to", Of: hostile.Memory, Part: reports.PartWall, Source: listed6,
+		Need: func(runsc.Config) string {
+			if !swaps() {
+				return "this machine has no swap space"
+			}
+			return ""
+		},
+		Walls: allowSwap,
 		Predicted: []Prediction{
-			{Trials: "step-06/memory/anonymous", Verdict: hostile.Fell, Basis: []string{"host: memory swap"}},
+			turns(hostile.Fell, "step-06/memory/*", "host: memory swap"),
+			turns(hostile.Fell, "contract/limits/swap", "host: limits swap"),
 		},
 	})
 )
 
-// swapSpace is the need of a machine that swaps (proc_swaps(5): a heading, then
-// one line a swap space).
-func swapSpace(runsc.Config) string {
+// swaps tells whether the machine has swap space (proc_swaps(5): a heading, then
+// one line a space).
+func swaps() bool {
 	data, err := os.ReadFile("/proc/swaps")
-	if err != nil || bytes.Count(bytes.TrimSpace(data), []byte("\n")) == 0 {
-		return "this machine has no swap space"
-	}
-	return ""
+	return err == nil && bytes.Contains(bytes.TrimSpace(data), []byte("\n"))
 }

@@ -11,7 +11,21 @@ const listed7 = "step 7, mutants: inputs rw, root rw, /tmp rw"
 var (
 	_ = mutate(Mutant{
 		Name: "root-writable", Title: "the root is writable, down to the image on the host", Of: hostile.Outside, Part: reports.PartWall, Source: listed7,
-		Need:  emptyBase,
-		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.RootWritable, w.RootOverlay = true, "none" },
+		Need:      emptyBase,
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.RootWritable, w.RootOverlay = true, "none" },
+		Predicted: rootWritten(turns(hostile.Fell, "step-07/outside/*", "host: trees changed", "host: mounts root_writable")),
 	})
 )
+
+// rootWritten is what a root that can be written to turns. The host compares the
+// image as a whole, so every route of step 7 turns.
+func rootWritten(more ...Prediction) []Prediction {
+	out := append([]Prediction{
+		turns(hostile.Fell, "step-03/disk/root", "inside"),
+		turns(hostile.Fell, "step-07/outside/*", "host: trees changed"),
+	}, more...)
+	for _, r := range []string{"create", "append", "truncate", "rename", "link", "chmod", "xattr"} {
+		out = append(out, turns(hostile.Fell, "step-07/outside/"+r, "inside", "host: trees changed"))
+	}
+	return out
+}

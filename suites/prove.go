@@ -176,6 +176,12 @@ func (p *prover) line(ctx context.Context, m *Mutant) (out reports.Mutant) {
 		}
 		return out
 	}
+	if m.Took != nil {
+		if why := m.Took(rep.InForce); why != "" {
+			out.Killing, out.Reason = reports.NotApplicable, why
+			return out
+		}
+	}
 	return m.compare(out, rep.Trials)
 }
 

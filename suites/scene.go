@@ -241,6 +241,9 @@ func (s *Scene) strike() error {
 		cancel() // what still runs is cancelled
 		errs = append(errs, s.runner.Close(ctx))
 	}
+	if s.dir != "" {
+		errs = append(errs, s.endAll())
+	}
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
@@ -260,6 +263,18 @@ func (s *Scene) strike() error {
 		return fmt.Errorf("clean up after the run: %w", err)
 	}
 	return nil
+}
+
+// endAll ends what still runs in the run's cgroup, helpers and what a job left,
+// before the namespaces go that they live in.
+func (s *Scene) endAll() error {
+	g, err := s.cgroups.Open(s.cfg.CgroupParent)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepWithin)
+	defer cancel()
+	return g.Kill(ctx)
 }
 
 // removeParent removes the configured parent cgroup unless somebody uses it.

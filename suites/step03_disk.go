@@ -70,7 +70,11 @@ var _ = place(
 	},
 	Trial{
 		Attempt: hostile.Disk, Route: "large-artifact", Expected: endings["artifact"], By: reports.ByRunner,
-		Source: "step 3: an oversized artifact is refused at its cap", Wants: diskUntouched(),
+		Source: "step 3: an oversized artifact is refused at its cap",
+		Wants: slices.Concat(diskUntouched(), []reports.Want{{
+			Observer: "output", Value: "artifacts", Moment: reports.After, Rule: reports.AtMost, Bound: 0, Unit: "count",
+			Breach: hostile.Fell, Words: "no artifact beyond its cap captured",
+		}}),
 	})
 
 func scratchSize(s *Scene) map[string]string {

@@ -15,7 +15,11 @@ func metadata(route string) Trial {
 		Expected: hostile.Refusal{Kind: hostile.ENETUNREACH, Place: hostile.RouteTable},
 		Source:   "step 9: no route, and zero bytes at the host counter",
 		Wants: slices.Concat(nothingSent(), linkSilent(), []reports.Want{
-			none("routes", "routes", "count", "no route in the sandbox's network namespace"),
+			// A route alone lets nothing out: where it stands, another wall answered.
+			{
+				Observer: "routes", Value: "routes", Moment: reports.Worst, Rule: reports.Exactly, Bound: 0, Unit: "count",
+				Breach: hostile.Misnamed, Words: "no route in the sandbox's network namespace",
+			},
 		}),
 	}
 }

@@ -38,7 +38,7 @@ func prove(ctx context.Context, config string, names []string, w io.Writer) erro
 		fmt.Fprintf(w, "%-14s %-28s %6d ms  %s\n", m.Killing, m.Name, m.DurationMS, m.Reason[:min(len(m.Reason), 150)])
 		for _, t := range m.Trials {
 			if t.Verdict != "held" {
-				fmt.Fprintf(w, "      %-9s %-42s %q\n", t.Verdict, t.ID, t.Basis)
+				fmt.Fprintf(w, "      %-9s %-42s %q %.900s\n", t.Verdict, t.ID, t.Basis, t.Reason)
 			}
 		}
 	}})

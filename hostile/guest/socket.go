@@ -14,8 +14,9 @@ import (
 	"tenwalls.dev/harness/hostile"
 )
 
-// patience bounds each wait for the network.
-const patience = 1500 * time.Millisecond
+// patience bounds each wait for the network: nine of them, each unanswered, still
+// fit into the wall clock.
+const patience = 700 * time.Millisecond
 
 // errSilence is a network that does not answer within patience.
 var errSilence = errors.New("no answer in " + patience.String())

@@ -105,7 +105,7 @@ func (w Walls) mounts(inputs bool, dirs jobDirs) []specs.Mount {
 func (w Walls) linux() *specs.Linux {
 	out := &specs.Linux{}
 	for _, n := range w.Namespaces {
-		ns := specs.LinuxNamespace{Type: specs.LinuxNamespaceType(n)}
+		ns := specs.LinuxNamespace{Type: specs.LinuxNamespaceType(n), Path: w.Shared[n]}
 		if n == string(specs.NetworkNamespace) {
 			ns.Path = w.NetNS
 		}

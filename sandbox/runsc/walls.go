@@ -36,6 +36,9 @@ type Walls struct {
 	Namespaces []string // OCI names of the job's own namespaces
 	Network    string   // runsc's --network
 	NetNS      string   // path of a network namespace for the sandbox; empty: a new, empty one
+	// Shared are paths of namespaces that the job joins instead of having its
+	// own, by OCI name.
+	Shared map[string]string
 	Mounts     []Mount  // beyond the profile's own
 }
 

@@ -1,0 +1,116 @@
+package observers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tenwalls.dev/harness/internal/cgroup"
+)
+
+// Limits is the observer "limits": which limits the kernel holds in force at the
+// job's cgroup, read back while the runtime is in it.
+//
+// Values: "memory" and "swap" (bytes, swap beyond memory) and "tasks"; the worst
+// is the widest that was read, and NoLimit where there was none. On a machine
+// without swap space and without an account of it (version 1 without
+// swapaccount=1) "swap" is 0: there is nothing to swap to.
+//
+// What it does not prove: that the kernel enforces them. The observers "memory",
+// "oom" and "tasks" show that, of the walls that an attempt reaches.
+type Limits struct {
+	host   Host
+	prefix string
+}
+
+// NoLimit is the reading where no limit is in force: the largest integer that
+// every reader of JSON keeps (RFC 8259, section 6).
+const NoLimit int64 = 1<<53 - 1
+
+// NewLimits watches over h; prefix is the run's cgroup.
+func NewLimits(h Host, prefix string) *Limits { return &Limits{host: h, prefix: prefix} }
+
+// Name is "limits".
+func (*Limits) Name() string { return "limits" }
+
+// Control sets limits of odd sizes on a throwaway group, and none on another,
+// and reads them back.
+func (l *Limits) Control(ctx context.Context) Control {
+	c := Control{
+		Observer: l.Name(), Place: l.prefix, Effect: "a throwaway cgroup is limited to 12 MiB without swap and 7 tasks, another not at all",
+		Want: "those, and none",
+	}
+	limited, err := l.read(ctx, cgroup.Limits{MemoryBytes: 12 << 20, PIDs: 7})
+	if err != nil {
+		return failed(c, err)
+	}
+	free, err := l.read(ctx, cgroup.Limits{SwapBytes: -1})
+	if err != nil {
+		return failed(c, err)
+	}
+	c.Seen = fmt.Sprintf("%v, and %v", limited, free)
+	c.Passed = limited["memory"] == 12<<20 && limited["swap"] == 0 && limited["tasks"] == 7 && free["memory"] == NoLimit && free["tasks"] == NoLimit
+	if !c.Passed {
+		c.Reason = "the limits were not read back as set: check that the memory and pids controllers are enabled below " + l.prefix
+	}
+	return c
+}
+
+func (l *Limits) read(ctx context.Context, set cgroup.Limits) (_ map[string]int64, err error) {
+	g, end, err := throwaway(ctx, l.host, l.prefix, l.Name(), set)
+	if err != nil {
+		return nil, err
+	}
+	defer end(&err)
+	out := map[string]int64{}
+	for _, value := range l.gauges() {
+		if out[value.name], err = value.read(g); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Watch arms the observer; see [Limits] for the values.
+func (l *Limits) Watch(_ context.Context, s Subject) (Watch, error) {
+	return watchGauges(l.host, l.Name(), s, l.gauges())
+}
+
+func (l *Limits) gauges() []gauge {
+	finite := func(read func(*cgroup.Group) (int64, error)) func(*cgroup.Group) (int64, error) {
+		return func(g *cgroup.Group) (int64, error) {
+			n, err := read(g)
+			return min(n, NoLimit), err
+		}
+	}
+	return []gauge{
+		{name: "memory", unit: "bytes", read: finite((*cgroup.Group).MemoryLimit)},
+		{name: "swap", unit: "bytes", read: finite(l.swap)},
+		{name: "tasks", unit: "tasks", read: finite((*cgroup.Group).PIDsLimit)},
+	}
+}
+
+func (l *Limits) swap(g *cgroup.Group) (int64, error) {
+	n, err := g.SwapLimit()
+	if !errors.Is(err, ErrNotAccounted) {
+		return n, err
+	}
+	space, e := swapSpace(l.host)
+	if e != nil || space {
+		return 0, errors.Join(err, e)
+	}
+	return 0, nil
+}
+
+// swapSpace tells whether the machine has any (proc_swaps(5): a heading, then
+// one line a space).
+func swapSpace(h Host) (bool, error) {
+	data, err := os.ReadFile(filepath.Join(h.Proc, "swaps"))
+	if err != nil {
+		return false, fmt.Errorf("read swap spaces: %w", err)
+	}
+	return bytes.Contains(bytes.TrimSpace(data), []byte("\n")), nil
+}

@@ -1,0 +1,92 @@
+package suites
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+const listedBeyond = "contract checks beyond the ten: every field the attestation carries must have been shown in the same run"
+
+var (
+	_ = mutate(Mutant{
+		Name: "wall-clock-late", Title: "the wall clock is 3 s beyond the grant", Of: hostile.Wallclock, Part: reports.PartWall, Source: listedBeyond,
+		Cells:     []string{"wallclock"},
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Wall += 3 * time.Second },
+		Predicted: []Prediction{turns(hostile.Fell, "contract/wallclock/sleeper", "host: clock wall")},
+	})
+	_ = mutate(Mutant{
+		Name: "wall-clock-early", Title: "the wall clock is half of the grant", Of: hostile.Wallclock, Part: reports.PartWall, Source: listedBeyond,
+		Cells:     []string{"wallclock"},
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Wall /= 2 },
+		Predicted: []Prediction{turns(hostile.Misnamed, "contract/wallclock/sleeper", "host: clock wall")},
+	})
+	_ = mutate(Mutant{
+		Name: "capabilities-kept", Title: "the job holds capabilities", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
+			w.Capabilities = []string{"CAP_DAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETUID", "CAP_SYS_ADMIN"}
+		},
+	})
+	_ = mutate(Mutant{
+		Name: "new-privileges", Title: "no_new_privs is not set", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.NewPrivileges = true },
+	})
+	_ = mutate(Mutant{
+		Name: "host-tasks-unlimited", Title: "the job's cgroup has no pids.max", Of: hostile.Granted, Part: reports.PartWall, Source: "memory, swap and host pids in a cgroup",
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.HostTasks = 0 },
+		Predicted: []Prediction{turns(hostile.Fell, "contract/limits/tasks", "host: limits tasks")},
+	})
+	_ = mutate(Mutant{
+		Name: "entry-point-added", Title: "the filter lets one more call through", Of: hostile.Census, Part: reports.PartWall, Source: listedBeyond,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
+			if w.Filter != nil {
+				w.Filter = w.Filter.With("personality")
+			}
+		},
+		Predicted: []Prediction{turns(hostile.Fell, "contract/census/all", "host: census beyond")},
+	})
+	_ = mutate(Mutant{
+		Name: "entry-point-taken", Title: "the filter refuses one more call", Of: hostile.Census, Part: reports.PartWall, Source: listedBeyond,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
+			if w.Filter != nil {
+				w.Filter = w.Filter.With()
+				w.Filter.Allow = slices.DeleteFunc(w.Filter.Allow, func(name string) bool { return name == "getcwd" })
+			}
+		},
+		Predicted: []Prediction{turns(hostile.Misnamed, "contract/census/all", "host: census missing")},
+	})
+	_ = mutate(Mutant{
+		Name: "namespace-joined-network", Title: "the job joins the network namespace that the runner starts it in", Of: hostile.Namespaces, Part: reports.PartWall, Source: listedBeyond,
+		Walls: joinPlace("outside"),
+	})
+	_ = shareNamespace("pid")
+	_ = shareNamespace("mount")
+	_ = shareNamespace("ipc")
+	_ = shareNamespace("uts")
+)
+
+// shareNamespace lets the job join the harness's own. Newer runtimes make these
+// whatever the bundle says; then there is no wall to lower.
+func shareNamespace(name string) struct{} {
+	file := cmp.Or(map[string]string{"mount": "mnt"}[name], name)
+	return mutate(Mutant{
+		Name: "namespace-shared-" + name, Title: "the job joins the harness's own " + name + " namespace", Of: hostile.Namespaces, Part: reports.PartWall, Source: listedBeyond,
+		Cells: []string{"outside"},
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
+			w.Shared = map[string]string{name: fmt.Sprintf("/proc/%d/ns/%s", os.Getpid(), file)}
+		},
+		Took: func(inForce map[string]string) string {
+			if inForce["sandbox process: "+file+" namespace"] == "its own" {
+				return "the runtime made the sandbox a " + name + " namespace of its own, whatever the bundle says: read back from the running sandbox"
+			}
+			return ""
+		},
+		Predicted: []Prediction{turns(hostile.Fell, "contract/namespaces/*", "host: namespaces "+file)},
+	})
+}
