@@ -132,12 +132,17 @@ func nothingDisturbed() []reports.Want {
 	}
 }
 
-// treesUnchanged: image and inputs byte-identical, and the gofer's mount of
-// the root read-only.
+// treesUnchanged: image and inputs byte-identical, and the gofer's mounts of
+// the root and of the inputs read-only.
 func treesUnchanged() []reports.Want {
 	return []reports.Want{
 		afterwards(none("trees", "changed", "count", "image and input trees byte-identical before and after")),
+		{
+			Observer: "trees", Value: "inputs", Moment: reports.After, Rule: reports.Exactly, Bound: 1, Unit: "count",
+			Breach: hostile.Blind, Words: "the job's own input tree among those compared",
+		},
 		none("mounts", "root_writable", "count", "the root mounted read-only in the gofer's table"),
+		none("mounts", "inputs_writable", "count", "the inputs mounted read-only in the gofer's table"),
 	}
 }
 
