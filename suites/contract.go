@@ -75,13 +75,22 @@ func inForce(a *hostile.Attempt, route string, where hostile.Place, source strin
 func init() {
 	beside("outside", inForce(hostile.Identity, "nobody", hostile.ProcessCredentials, "runs as nobody, owning nothing: uid and gid 65534"))
 	beside("outside", inForce(hostile.Privileges, "capabilities", hostile.ProcessCredentials, "no capabilities"))
-	beside("outside", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges"))
+	beside("outside", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges: execve(2); the image's mount is not nosuid, but the runtime ignores set-user-id bits by itself, so the program shows the effect and the setting names the wall"))
 	beside("outside", inForce(hostile.Namespaces, "inside", hostile.OwnNamespaces, "own PID, mount, network, IPC and UTS namespaces", ownNamespaces()...))
 	beside("outside", Trial{
 		Attempt: hostile.Namespaces, Route: "own-five", By: reports.ByHost, Source: "own PID, mount, network, IPC and UTS namespaces",
 		Expected: hostile.Refusal{Kind: hostile.InForce, Place: hostile.OwnNamespaces}, Wants: ownNamespaces(),
 	})
 }
+
+// setUIDPath is where the set-uid program is in the job's image.
+const setUIDPath = "/tenwalls/suid"
+
+func setUIDParams(*Scene) map[string]string { return map[string]string{"suid": setUIDPath} }
+
+var _ = place(
+	Cell{Name: "behind-set-uid", Lifts: []hostile.Lift{hostile.LiftSetUID}, Change: liftSetUID, Cost: 100 * time.Millisecond, Params: setUIDParams},
+	inForce(hostile.Privileges, "set-uid-behind", hostile.ProcessCredentials, "no new privileges: execve(2): with no_new_privs set-user-id bits are ignored; the image's mount is not nosuid"))
 
 // Behind the filter, in the cell of step 1 that lifts the same rule.
 func init() {

@@ -24,8 +24,10 @@ func outsideInputs() []string {
 	return out
 }
 
-func outsideParams(*Scene) map[string]string {
-	return map[string]string{"inputs_dir": sandbox.InputsPath + "/" + openFolder}
+func outsideParams(s *Scene) map[string]string {
+	p := setUIDParams(s)
+	p["inputs_dir"] = sandbox.InputsPath + "/" + openFolder
+	return p
 }
 
 // inputs puts the cell's inputs on the shelf. What is in them is of no account.

@@ -23,6 +23,10 @@ func liftFilter(w *runsc.Walls, more []string) {
 	}
 }
 
+// liftSetUID has the runtime heed set-user-id bits, which it ignores by itself:
+// what refuses behind that is no_new_privs.
+func liftSetUID(w *runsc.Walls) { w.SetUID = true }
+
 // liftProcessorCap leaves the guest kernel's limit of one process, which stands
 // behind the cap, at one second: the trial is then as short as it can be, and a
 // limit that is enforced at one second is enforced at any.

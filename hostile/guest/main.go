@@ -34,7 +34,7 @@
 //	open_dir                 the folder of mode 0777 on a read-only mount; "/tenwalls/open" when missing
 //	inputs_dir               a folder of mode 0777 among the inputs; outside/inputs-* need it, the walks of outside do without
 //	uid, hostname            what the profile gives; "65534" and "sandbox" when missing
-//	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs, not run when missing
+//	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs and privileges/set-uid-behind
 //	neighbour_name           a name that only the neighbour's files bear; neighbour/walk and neighbour/processes
 //	neighbour_path           host path of the neighbour's folder; neighbour/known-path
 //	neighbour_secret_sha256  digest in hex of the neighbour's secret; neighbour/walk
@@ -61,7 +61,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: guest ORDER")
 		os.Exit(2)
 	}
-	if os.Args[1] == asSetUID {
+	// The set-uid copy does nothing else, whoever runs it and with what order.
+	if os.Args[1] == asSetUID || elevated() {
 		if err := sayEffectiveUID(); err != nil {
 			fmt.Fprintln(os.Stderr, "guest:", err)
 			os.Exit(1)

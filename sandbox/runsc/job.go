@@ -275,6 +275,9 @@ func (x *execution) command() *exec.Cmd {
 	if x.walls.Filter != nil {
 		args = append(args, "--oci-seccomp")
 	}
+	if x.walls.SetUID {
+		args = append(args, "--allow-suid")
+	}
 	if x.walls.RootOverlay != "" {
 		args = append(args, "--overlay2="+x.walls.RootOverlay)
 	}

@@ -14,6 +14,7 @@ type Walls struct {
 	Groups        []uint32
 	Capabilities  []string // of all five sets
 	NewPrivileges bool     // true: no_new_privs is not set
+	SetUID        bool     // the runtime heeds set-user-id bits; it ignores them by itself
 
 	RootWritable   bool // the image's root file system is mounted rw
 	RootOverlay    string
