@@ -66,7 +66,7 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		},
 		"listing": func() (observers.Observer, error) { return newListing(s), nil },
 		"output":  func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
-		"census":  func() (observers.Observer, error) { return newCensus(s.allowList()), nil },
+		"census":  func() (observers.Observer, error) { return newCensus(s.filter()), nil },
 		"trees":   func() (observers.Observer, error) { e.trees = &observers.Trees{}; return e.trees, nil },
 		"clock":   func() (observers.Observer, error) { return clockObserver{}, nil },
 	}
