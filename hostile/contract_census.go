@@ -10,5 +10,6 @@ var Census = register(Attempt{
 	Why:      "a change in what is let through is drift, whatever the file says",
 	Routes: []Route{
 		{Name: "all", Title: "every system call number", Inside: true},
+		{Name: "by-signal", Title: "the numbers of which an EPERM tells nothing, where the filter answers by a signal", Inside: true},
 	},
 })

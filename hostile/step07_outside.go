@@ -22,6 +22,11 @@ var Outside = register(Attempt{
 		{Name: "proc-sys", Title: "write a kernel setting under /proc/sys", Inside: true},
 		{Name: "proc-mem", Title: "write read-only memory through /proc/self/mem", Inside: true},
 		{Name: "xattr", Title: "set an extended attribute", Inside: true},
+		{Name: "inputs-create", Title: "create a file among the inputs", Inside: true},
+		{Name: "inputs-append", Title: "append to an input", Inside: true},
+		{Name: "inputs-rename", Title: "rename an input", Inside: true},
+		{Name: "inputs-chmod", Title: "change an input's mode", Inside: true},
+		{Name: "inputs-remount", Title: "remount the inputs read-write", Inside: true},
 		{Name: "pseudo", Title: "create a file on the pseudo file systems that stay writable", Inside: true},
 	},
 })

@@ -106,7 +106,9 @@ const (
 	LiftFilter       Lift = "entry-point filter"          // the whole filter
 	LiftSockets      Lift = "entry-point filter: sockets" // socket calls let through
 	LiftFiles        Lift = "entry-point filter: files"   // link, open_by_handle_at, mknod, mount, xattr, chmod, ... let through
+	LiftAnswer       Lift = "entry-point filter: answer"  // refuses the same calls by a signal instead of EPERM
 	LiftProcessorCap Lift = "processor cap"               // the cap over the job
+	LiftSetUID       Lift = "set-uid bits ignored"        // the runtime heeds set-user-id bits (runsc's --allow-suid)
 	LiftNetwork      Lift = "no network"                  // the sandbox joins a namespace that the harness made
 	LiftNeighbour    Lift = "mount table: neighbour"      // the control of step 8 is granted the neighbour's folder
 )

@@ -48,6 +48,8 @@ func (*Mounts) Name() string { return "mounts" }
 //   - "foreign_mounts": mounts outside the grants at the worst sample,
 //   - "foreign_folders": open host files and folders outside the grants,
 //   - "root_writable": 1 when a granted root file system could be written,
+//   - "inputs_writable": 1 when the granted folder at /inputs could be written;
+//     absent when none was seen mounted there,
 //   - "judged": how many mount namespaces were judged so far.
 //
 // Before is 0 (there is no job yet), Worst the largest sample, After the last.
@@ -116,12 +118,10 @@ func (w *mountsWatch) Sample() {
 	w.count("judged", len(w.judged))
 	w.count("foreign_mounts", len(scan.mounts))
 	w.count("foreign_folders", len(scan.folders))
-	writable := 0
-	if scan.writable {
-		writable = 1
-		w.tell("root_writable", "the job's root file system is mounted writable")
+	w.writable("root_writable", scan.writable, "the job's root file system is mounted writable")
+	if scan.inputs {
+		w.writable("inputs_writable", scan.given, "the job's inputs are mounted writable")
 	}
-	w.count("root_writable", writable)
 	for _, found := range []map[string]string{scan.mounts, scan.folders} {
 		for _, key := range slices.Sorted(maps.Keys(found)) {
 			w.tell(key, found[key])
@@ -223,6 +223,15 @@ func (w *mountsWatch) Stored() Observation {
 func (w *mountsWatch) count(name string, n int) {
 	r := w.obs.Values[name]
 	w.obs.Values[name] = Reading{Worst: max(r.Worst, int64(n)), After: int64(n), Unit: "count"}
+}
+
+func (w *mountsWatch) writable(name string, yes bool, words string) {
+	n := 0
+	if yes {
+		n = 1
+		w.tell(name, words)
+	}
+	w.count(name, n)
 }
 
 func (w *mountsWatch) tell(key, words string) {

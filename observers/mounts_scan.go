@@ -11,12 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// inputsPoint is where a job finds its inputs.
+const inputsPoint = "/inputs"
+
 // mountScan is one look at the mount tables and open files of some processes.
 type mountScan struct {
 	mounts   map[string]string // foreign mounts: identity to words
 	folders  map[string]string // foreign open files and folders: identity to words
 	root     bool              // a granted root file system was seen mounted
 	writable bool              // and one of them could be written
+	inputs   bool              // a granted folder was seen mounted where the job's inputs are
+	given    bool              // and it could be written
 }
 
 func (s *mountScan) clean() bool { return len(s.mounts) == 0 && len(s.folders) == 0 }
@@ -74,9 +79,13 @@ func (s *mountScan) judgeMount(m *hostMounts, proc string, mount *mountinfo.Info
 	source := spot{mount.Major, mount.Minor, mount.Root}
 	switch {
 	case m.granted(source):
-		if mount.Mountpoint == "/" {
+		switch mount.Mountpoint {
+		case "/":
 			s.root = true
 			s.writable = s.writable || !readOnly(mount)
+		case inputsPoint:
+			s.inputs = true
+			s.given = s.given || !readOnly(mount)
 		}
 	case m.isScaffold(mount):
 	default:

@@ -79,12 +79,15 @@ func TestForeignMounts(t *testing.T) {
 	for _, test := range []struct {
 		name, line              string
 		foreign, root, writable bool
+		inputs, given           bool
 	}{
 		{name: "root", line: "96 91 254:0 /var/lib/image / ro,relatime - ext4 /dev/vda rw", root: true},
 		{name: "writable root", line: "96 91 254:0 /var/lib/image / rw,relatime - ext4 /dev/vda rw", root: true, writable: true},
 		{name: "root of a read-only file system", line: "96 91 254:0 /var/lib/image / rw,relatime - ext4 /dev/vda ro", root: true},
-		{name: "input", line: "97 96 254:16 /inputs/1 /inputs ro - xfs /dev/vdb rw"},
-		{name: "within an input", line: "97 96 254:16 /inputs/1/deep /inputs ro - xfs /dev/vdb rw"},
+		{name: "input", line: "97 96 254:16 /inputs/1 /inputs ro - xfs /dev/vdb rw", inputs: true},
+		{name: "writable input", line: "97 96 254:16 /inputs/1 /inputs rw - xfs /dev/vdb rw", inputs: true, given: true},
+		{name: "within an input", line: "97 96 254:16 /inputs/1/deep /inputs ro - xfs /dev/vdb rw", inputs: true},
+		{name: "writable elsewhere", line: "97 96 254:16 /inputs/1 /scratch rw - xfs /dev/vdb rw"},
 		{name: "neighbour's input", line: "97 96 254:16 /inputs/2 /inputs ro - xfs /dev/vdb rw", foreign: true},
 		{name: "like name", line: "97 96 254:16 /inputs/10 /inputs ro - xfs /dev/vdb rw", foreign: true},
 		{name: "shared parent", line: "97 96 254:16 /inputs /inputs ro - xfs /dev/vdb rw", foreign: true},
@@ -100,7 +103,8 @@ func TestForeignMounts(t *testing.T) {
 			}
 			scan := &mountScan{mounts: map[string]string{}}
 			scan.judgeMount(m, "7", mounts[0])
-			if len(scan.mounts) == 1 != test.foreign || scan.root != test.root || scan.writable != test.writable {
+			if len(scan.mounts) == 1 != test.foreign || scan.root != test.root || scan.writable != test.writable ||
+				scan.inputs != test.inputs || scan.given != test.given {
 				t.Errorf("got %+v", scan)
 			}
 		})

@@ -40,6 +40,7 @@ type Subject struct {
 	Cgroup    string   // the job's cgroup below each hierarchy's root, with a leading slash
 	Container string   // the runtime's container id
 	Scratch   string   // the host folder or mount point behind the job's scratch, empty when there is none
+	Inputs    string   // the host folder behind the job's inputs, empty when it has none
 	Grants    []string // host paths that the job was granted: root file system, inputs, scratch
 }
 

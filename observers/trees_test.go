@@ -108,6 +108,71 @@ func TestTreesWithoutBeforeAreLost(t *testing.T) {
 	}
 }
 
+// The inputs of a job are read when they are laid out and again when the job is
+// at its end, and are gone when the run's trees are read.
+func TestTreesOfAJob(t *testing.T) {
+	for name, test := range treeChanges {
+		t.Run(name, func(t *testing.T) {
+			image, inputs, trees := plantTree(t), plantTree(t), &Trees{}
+			if err := trees.Before(context.Background(), []string{image}); err != nil {
+				t.Fatal(err)
+			}
+			watch, err := trees.Watch(context.Background(), Subject{Place: "p", Inputs: inputs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			watch.Sample()
+			if err := test.change(inputs); err != nil {
+				t.Fatal(err)
+			}
+			watch.Ended()
+			if err := os.RemoveAll(inputs); err != nil {
+				t.Fatal(err)
+			}
+			seen := JoinTrees(trees.After(context.Background()), watch.Stored())
+			if seen.Lost != "" || seen.Samples != 1 || seen.Place != "p" || seen.Observer != "trees" {
+				t.Errorf("got %+v", seen)
+			}
+			if v := seen.Values; v["changed"].After != 1 || v["image"].After != 1 || v["inputs"].After != 1 || v["entries"].Before != 14 {
+				t.Errorf("got %+v", v)
+			}
+			if len(seen.Found) != 1 || seen.Found[0] != "tree "+inputs+": "+test.found {
+				t.Errorf("found %q, want %q", seen.Found, test.found)
+			}
+		})
+	}
+}
+
+// Whatever of the two was not read, the observation is lost.
+func TestTreesOfAJobAreLost(t *testing.T) {
+	watched := func(root string, ended bool) Observation {
+		watch, err := (&Trees{}).Watch(context.Background(), Subject{Inputs: root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended {
+			watch.Ended()
+		}
+		return watch.Stored()
+	}
+	run := Observation{Observer: "trees", Samples: 1}
+	if seen := JoinTrees(run, watched(plantTree(t), true)); seen.Lost != "" || seen.Samples != 1 {
+		t.Errorf("both were read: %+v", seen)
+	}
+	if seen := JoinTrees(run, watched(plantTree(t), false)); seen.Lost == "" || seen.Samples != 0 {
+		t.Errorf("never read again: %+v", seen)
+	}
+	if seen := JoinTrees(Observation{Lost: "no image"}, watched(plantTree(t), true)); seen.Lost != "no image" || seen.Samples != 0 {
+		t.Errorf("no image: %+v", seen)
+	}
+	if watch, err := (&Trees{}).Watch(context.Background(), Subject{Inputs: "/does/not/exist"}); err == nil {
+		t.Errorf("inputs that are not there: %+v", watch)
+	}
+	if watch, err := (&Trees{}).Watch(context.Background(), Subject{}); watch != nil || err != nil {
+		t.Errorf("a job without inputs: %+v, %v", watch, err)
+	}
+}
+
 func TestTreesControl(t *testing.T) {
 	if control := (&Trees{}).Control(context.Background()); !control.Passed {
 		t.Errorf("%+v", control)

@@ -3,17 +3,15 @@ package observers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 )
 
 // Trees is the observer "trees": whether the image and the inputs are the same
-// after the jobs as before (step 7 of the attempts). It looks at the run as a
-// whole, not at one job, because reading an image once for each job would cost
-// more than the jobs do; so it has no Watch. A change that was undone between
-// Before and After is not seen.
+// after the jobs as before (step 7 of the attempts). The image it reads once a
+// run, with Before and After, because reading it once for each job would cost
+// more than the jobs do. The inputs of a job appear with the job and go with it,
+// so a Watch reads them when they are laid out and again when the job's last
+// process is gone. A change that was undone in between is not seen.
 type Trees struct {
 	roots []string
 	trees map[string][]treeEntry
@@ -35,15 +33,56 @@ func (t *Trees) Before(ctx context.Context, roots []string) error {
 	return nil
 }
 
-// After reads the trees again. The values are counts: "changed" trees and
-// "entries" in all trees; Found names each changed tree and the first path that
-// differs. It is lost when Before read no tree or a tree can't be read.
+// After reads the trees again. The values are counts: "changed" trees, "entries"
+// in all trees, and the trees that were compared, as "image"; Found names each
+// changed tree and the first path that differs. It is lost when Before read no
+// tree or a tree can't be read.
 func (t *Trees) After(ctx context.Context) Observation {
-	o := Observation{Observer: t.Name()}
 	if len(t.roots) == 0 {
-		o.Lost = "no tree was read before the jobs"
-		return o
+		return Observation{Observer: t.Name(), Lost: "no tree was read before the jobs"}
 	}
+	return t.compare(ctx, "image")
+}
+
+// Watch reads the input tree of a job that has one, as it is before the job
+// starts; the watch is nil for a job that has none. Its values are those of
+// After, with the compared trees as "inputs".
+func (*Trees) Watch(ctx context.Context, s Subject) (Watch, error) {
+	if s.Inputs == "" {
+		return nil, nil //nolint:nilnil // there is nothing to watch
+	}
+	own := &Trees{}
+	if err := own.Before(ctx, []string{s.Inputs}); err != nil {
+		return nil, err
+	}
+	return &treesWatch{ctx: context.WithoutCancel(ctx), own: own, place: s.Place}, nil
+}
+
+type treesWatch struct {
+	ctx   context.Context //nolint:containedctx // Ended is given none, and a tree may be large
+	own   *Trees
+	place string
+	obs   Observation
+}
+
+// Sample does nothing: what counts is what is left behind.
+func (*treesWatch) Sample() {}
+
+// Ended reads the tree for the last time: the teardown removes it.
+func (w *treesWatch) Ended() { w.obs = w.own.compare(w.ctx, "inputs") }
+
+// Stored returns what Ended saw.
+func (w *treesWatch) Stored() Observation {
+	w.obs.Observer, w.obs.Place = w.own.Name(), w.place
+	if w.obs.Samples == 0 && w.obs.Lost == "" {
+		w.obs.Lost = "the input tree was not read again"
+	}
+	return w.obs
+}
+
+// compare reads the trees of Before again, and counts them as kind.
+func (t *Trees) compare(ctx context.Context, kind string) Observation {
+	o := Observation{Observer: t.Name()}
 	var changed, before, entries int64
 	for _, root := range t.roots {
 		tree, err := readTree(ctx, root)
@@ -59,46 +98,29 @@ func (t *Trees) After(ctx context.Context) Observation {
 		}
 	}
 	o.Samples = 1
+	trees := int64(len(t.roots))
 	o.Values = map[string]Reading{
 		"changed": {Worst: changed, After: changed, Unit: "count"},
 		"entries": {Before: before, Worst: entries, After: entries, Unit: "count"},
+		kind:      {Before: trees, Worst: trees, After: trees, Unit: "count"},
 	}
 	return o
 }
 
-// Control changes one byte in a throwaway tree and passes when it's seen, and
-// nothing was seen before it.
-func (t *Trees) Control(ctx context.Context) (c Control) {
-	c = Control{Observer: t.Name(), Effect: "one byte changes in a throwaway tree", Want: "no change before, then this one file"}
-	root, err := os.MkdirTemp("", "tenwalls-trees-")
-	if err != nil {
-		c.Reason = fmt.Sprintf("make control tree: %v", err)
-		return c
-	}
-	defer func() {
-		if err := os.RemoveAll(root); err != nil {
-			c.Passed, c.Reason = false, fmt.Sprintf("remove control tree: %v", err)
+// JoinTrees is what was seen of a run's trees and of one job's, as one
+// observation of the job's place: lost when either is.
+func JoinTrees(run, job Observation) Observation {
+	out := Observation{Observer: job.Observer, Place: job.Place, Values: map[string]Reading{}, Samples: min(run.Samples, job.Samples), Lost: cmp.Or(run.Lost, job.Lost)}
+	for _, o := range []Observation{run, job} {
+		for name, r := range o.Values {
+			sum := out.Values[name]
+			out.Values[name] = Reading{Before: sum.Before + r.Before, Worst: sum.Worst + r.Worst, After: sum.After + r.After, Unit: r.Unit}
 		}
-	}()
-	marked, own := filepath.Join(root, "marked"), &Trees{}
-	write := func(text string) error { return os.WriteFile(marked, []byte(text), 0o600) }
-	if err := errors.Join(write("before"), own.Before(ctx, []string{root})); err != nil {
-		c.Reason = err.Error()
-		return c
+		for _, what := range o.Found {
+			out.Find(what)
+		}
 	}
-	quiet := own.After(ctx)
-	if err := write("beforf"); err != nil {
-		c.Reason = fmt.Sprintf("change control tree: %v", err)
-		return c
-	}
-	loud := own.After(ctx)
-	c.Seen = fmt.Sprintf("%d changes before, then %q", quiet.Values["changed"].Worst, loud.Found)
-	c.Passed = quiet.Lost == "" && len(quiet.Found) == 0 && len(loud.Found) == 1 &&
-		loud.Found[0] == fmt.Sprintf("tree %s: changed at marked", root)
-	if !c.Passed {
-		c.Reason = cmp.Or(quiet.Lost, loud.Lost, "the change was not seen as made")
-	}
-	return c
+	return out
 }
 
 func readTree(ctx context.Context, root string) ([]treeEntry, error) {

@@ -41,6 +41,7 @@ type sitting struct {
 	cpu     time.Duration
 	placed  time.Time
 	lived   time.Duration
+	trouble error         // in placing the job
 	running chan struct{} // closed when the runtime runs
 	once    sync.Once
 }
@@ -85,7 +86,7 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 		SchemaVersion: sandbox.SchemaVersion, ID: job, Key: s.scene.Run + "/" + s.cell.Name,
 		Scope: sandbox.Scope{Tenant: "tenwalls", Project: s.scene.Run}, Principal: "tenwalls harness",
 		Image: s.scene.image.Digest, Argv: []string{guestPath, arg}, Env: s.cell.Env, Outputs: s.cell.Outputs,
-		Network: sandbox.NetworkDenied, Limits: s.scene.Limits(),
+		Network: sandbox.NetworkDenied, Limits: s.scene.Limits(), Inputs: s.inputs(),
 	}
 	if s.cell == neighbourCell {
 		n := s.scene.neighbour
@@ -187,7 +188,7 @@ func (s *sitting) runHere(ctx context.Context, ev *cellEvidence) error {
 	if log != "" {
 		detail += " (the runtime's logs: " + log + ")"
 	}
-	return errors.Join(err, <-acted, s.collect(ev, res, detail))
+	return errors.Join(err, s.trouble, <-acted, s.collect(ev, res, detail))
 }
 
 // change is the cell's lifts and the mutant, on the job's own walls.
@@ -228,6 +229,7 @@ func (s *sitting) at(ctx context.Context) func(runsc.Stage, runsc.Traces) {
 
 func (s *sitting) arm(ctx context.Context, t runsc.Traces) {
 	s.traces, s.placed = t, time.Now()
+	s.trouble = s.openInputs(t.Inputs)
 	s.group, _ = s.scene.cgroups.Open(t.Cgroup)
 	s.watch = s.eyes.arm(ctx, s.observers(), s.cell.Name, t)
 	if len(s.cell.Lifts) == 0 && s.group != nil {

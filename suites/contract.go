@@ -76,7 +76,9 @@ func inForce(a *hostile.Attempt, route string, where hostile.Place, source strin
 func init() {
 	beside("outside", inForce(hostile.Identity, "nobody", hostile.ProcessCredentials, "runs as nobody, owning nothing: uid and gid 65534"))
 	beside("outside", inForce(hostile.Privileges, "capabilities", hostile.ProcessCredentials, "no capabilities"))
-	beside("outside", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges"))
+	beside("outside", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges: execve(2); the image's mount is not nosuid, but the runtime ignores set-user-id bits by itself, so the program shows the effect and the setting names the wall"))
+	beside("outside", userNamespace("user-namespace", "user_namespaces(7): every capability in it to whoever makes it: clone with a namespace's flag is refused at the filter, which lets other clones through"))
+	beside("outside", userNamespace("user-namespace-unshare", "user_namespaces(7): every capability in it to whoever makes it: unshare is not among the entry points let through"))
 	beside("outside", inForce(hostile.Namespaces, "inside", hostile.OwnNamespaces, "own PID, mount, network, IPC and UTS namespaces", ownNamespaces()...))
 	beside("outside", Trial{
 		Attempt: hostile.Namespaces, Route: "own-five", By: reports.ByHost, Source: "own PID, mount, network, IPC and UTS namespaces",
@@ -102,6 +104,19 @@ func init() {
 	beside("outside", limited("tasks", hostile.ProcessCap, grantHostTasks, "tasks", "tasks of the job's cgroup limited as configured"))
 }
 
+func userNamespace(route, source string) Trial {
+	return Trial{Attempt: hostile.Privileges, Route: route, Expected: filterRefuses, By: reports.ByClaim, Source: source}
+}
+
+// setUIDPath is where the set-uid program is in the job's image.
+const setUIDPath = "/tenwalls/suid"
+
+func setUIDParams(*Scene) map[string]string { return map[string]string{"suid": setUIDPath} }
+
+var _ = place(
+	Cell{Name: "behind-set-uid", Lifts: []hostile.Lift{hostile.LiftSetUID}, Change: liftSetUID, Cost: 100 * time.Millisecond, Params: setUIDParams},
+	inForce(hostile.Privileges, "set-uid-behind", hostile.ProcessCredentials, "no new privileges: execve(2): with no_new_privs set-user-id bits are ignored; the image's mount is not nosuid"))
+
 // Behind the filter, in the cell of step 1 that lifts the same rule.
 func init() {
 	beside("behind-files", Trial{
@@ -113,6 +128,10 @@ func init() {
 var _ = place(
 	Cell{Name: "census", Cost: 700 * time.Millisecond},
 	inForce(hostile.Census, "all", hostile.EntryPointFilter, "about 60 of about 350 entry points allowed: exactly those of the allow list", censusWants()...))
+
+var _ = place(
+	Cell{Name: "census-by-signal", Lifts: []hostile.Lift{hostile.LiftAnswer}, Change: answerBySignal, Cost: 250 * time.Millisecond},
+	inForce(hostile.Census, bySignal, hostile.EntryPointFilter, "about 60 of about 350 entry points allowed: the same allow list, refusing by a signal, which the kernel sends nobody for want of a capability (seccomp(2), SECCOMP_RET_TRAP)", censusBySignalWants()...))
 
 func ownNamespaces() []reports.Want {
 	var out []reports.Want

@@ -77,14 +77,11 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		},
 		"listing": func() (observers.Observer, error) { return newListing(s), nil },
 		"output":  func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
-		"census":  func() (observers.Observer, error) { return newCensus(s.allowList()), nil },
+		"census":  func() (observers.Observer, error) { return newCensus(s.filter()), nil },
+		"trees":   func() (observers.Observer, error) { e.trees = &observers.Trees{}; return e.trees, nil },
 		"clock":   func() (observers.Observer, error) { return clockObserver{}, nil },
 	}
 	for name := range wanted {
-		if name == "trees" {
-			e.trees = &observers.Trees{}
-			continue
-		}
 		make := makers[name]
 		if make == nil {
 			return nil, errors.Join(fmt.Errorf("no observer is named %q", name), e.close())
@@ -198,9 +195,6 @@ func (e *eyes) control(ctx context.Context) {
 		if name != "listing" {
 			run(name, o.Control)
 		}
-	}
-	if e.trees != nil {
-		run("trees", e.trees.Control)
 	}
 	wg.Wait()
 }

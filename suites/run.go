@@ -140,6 +140,9 @@ func (r *run) collect(ctx context.Context) (_ *reports.Report, err error) {
 		atRun["trees"] = r.eyes.trees.After(context.WithoutCancel(ctx))
 	}
 	for _, ev := range later {
+		if o, ok := ev.observations["trees"]; ok {
+			ev.observations["trees"] = observers.JoinTrees(atRun["trees"], o)
+		}
 		r.judge(ev, atRun, judged)
 	}
 	return r.report(ctx, judged)

@@ -64,8 +64,8 @@ func (s *Scene) Neighbour() Neighbour { return s.neighbour }
 // Limits is the grant under test.
 func (s *Scene) Limits() sandbox.Limits { return s.cfg.Limits.Limits() }
 
-// allowList is the entry points that the filter under test lets through.
-func (s *Scene) allowList() []string { return s.cfg.Walls().Filter.Allow }
+// filter is the entry-point filter under test.
+func (s *Scene) filter() *runsc.Filter { return s.cfg.Walls().Filter }
 
 // Destination is an address of the internet's stand-in that belongs to that
 // cell alone.

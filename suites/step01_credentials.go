@@ -34,7 +34,10 @@ var _ = place(
 )
 
 var _ = place(
-	Cell{Name: "behind-files", Lifts: []hostile.Lift{hostile.LiftFiles}, Change: liftFiles, Cost: 250 * time.Millisecond},
+	Cell{
+		Name: "behind-files", Lifts: []hostile.Lift{hostile.LiftFiles}, Change: liftFiles, Cost: 250 * time.Millisecond,
+		Inputs: outsideInputs(), Params: outsideParams, // for the routes of step 7 that stand beside
+	},
 	credential("hard-link-behind", hostile.Refusal{Kind: hostile.EXDEV, Place: hostile.ScratchMount},
 		"step 1: a hard link from scratch; link(2): EXDEV, scratch and image are different mounts"),
 	credential("file-handle-behind", hostile.Refusal{Kind: hostile.EOPNOTSUPP, Place: hostile.GuestKernel},

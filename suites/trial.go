@@ -58,6 +58,8 @@ type Cell struct {
 	Limits func(*sandbox.Limits)
 	// Params are what the payload has to know, from what stands in this run.
 	Params func(*Scene) map[string]string
+	// Inputs are the job's inputs, by their paths below /inputs.
+	Inputs []string
 	// Outputs are the declared artifacts.
 	Outputs []sandbox.Output
 	// Env is what the job declares.

@@ -132,13 +132,22 @@ func nothingDisturbed() []reports.Want {
 	}
 }
 
-// treesUnchanged: image and inputs byte-identical, and the gofer's mount of
-// the root read-only.
+// treesUnchanged: image and inputs byte-identical, and the gofer's mount of the
+// root read-only.
 func treesUnchanged() []reports.Want {
 	return []reports.Want{
 		afterwards(none("trees", "changed", "count", "image and input trees byte-identical before and after")),
+		{
+			Observer: "trees", Value: "inputs", Moment: reports.After, Rule: reports.Exactly, Bound: 1, Unit: "count",
+			Breach: hostile.Blind, Words: "the job's own input tree among those compared",
+		},
 		none("mounts", "root_writable", "count", "the root mounted read-only in the gofer's table"),
 	}
+}
+
+// inputsUnchanged: and the gofer's mount of the inputs read-only as well.
+func inputsUnchanged() []reports.Want {
+	return append(treesUnchanged(), none("mounts", "inputs_writable", "count", "the inputs mounted read-only in the gofer's table"))
 }
 
 // grantsOnly: what the sandbox's processes see of the host is what was granted.

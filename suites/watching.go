@@ -36,7 +36,7 @@ type watching struct {
 // lost: the judge makes it blind.
 func (e *eyes) arm(ctx context.Context, names []string, place string, t runsc.Traces) *watching {
 	w := &watching{watches: map[string]observers.Watch{}, lost: map[string]string{}, stop: make(chan struct{})}
-	subject := observers.Subject{Place: place, Cgroup: t.Cgroup, Container: t.Container, Scratch: t.Scratch, Grants: t.Grants}
+	subject := observers.Subject{Place: place, Cgroup: t.Cgroup, Container: t.Container, Scratch: t.Scratch, Inputs: t.Inputs, Grants: t.Grants}
 	for _, n := range names {
 		o, ok := e.all[n]
 		if !ok {

@@ -17,6 +17,8 @@ func harmless(trap uintptr) [6]uintptr {
 	switch trap {
 	case unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_TKILL: // -1 would be everybody
 		return [6]uintptr{1 << 30, 1 << 30, 0}
+	case unix.SYS_CLONE: // its flags may be filtered; with these the kernel says EINVAL (clone(2))
+		return [6]uintptr{unix.CLONE_SIGHAND}
 	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
 		return [6]uintptr{}
 	}
@@ -57,4 +59,6 @@ func deaf(trap uintptr) bool {
 
 // makesChild tells whether the call makes a child although its arguments ask
 // for none.
-func makesChild(trap uintptr) bool { return slices.Contains(forksOfMachine, trap) }
+func makesChild(trap uintptr) bool {
+	return trap == unix.SYS_CLONE || slices.Contains(forksOfMachine, trap)
+}

@@ -32,8 +32,9 @@
 //	proxy                    "192.0.2.1:3128"; metadata/proxy, "HTTP_PROXY" and its like are read when missing
 //	unix_path, unix_abstract host listeners; connection/unix-path, connection/unix-abstract
 //	open_dir                 the folder of mode 0777 on a read-only mount; "/tenwalls/open" when missing
+//	inputs_dir               a folder of mode 0777 among the inputs; outside/inputs-* need it, the walks of outside do without
 //	uid, hostname            what the profile gives; "65534" and "sandbox" when missing
-//	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs, not run when missing
+//	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs and privileges/set-uid-behind
 //	deceit, expected:A/R     a mutated payload, see deceit.go; honest when missing
 //	per_parent               how many children one task of a processes route makes at most; no limit when missing
 //	neighbour_name           a name that only the neighbour's files bear; neighbour/walk and neighbour/processes
@@ -62,7 +63,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: guest ORDER")
 		os.Exit(2)
 	}
-	if os.Args[1] == asSetUID {
+	// The set-uid copy does nothing else, whoever runs it and with what order.
+	if os.Args[1] == asSetUID || elevated() {
 		if err := sayEffectiveUID(); err != nil {
 			fmt.Fprintln(os.Stderr, "guest:", err)
 			os.Exit(1)

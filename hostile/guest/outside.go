@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"syscall"
 
 	"github.com/moby/sys/mountinfo"
@@ -31,6 +32,16 @@ func (p *Probe) openDir() string { return p.ParamOr("open_dir", "/tenwalls/open"
 
 func (p *Probe) openFile() string { return path.Join(p.openDir(), "file") }
 
+// openDirs are the folders in which ownership allows us every act, each on a
+// mount of its own: the canary folder, and that of the inputs when there are any.
+func (p *Probe) openDirs() []string {
+	dirs := []string{p.openDir()}
+	if inputs := p.ParamOr("inputs_dir", ""); inputs != "" {
+		dirs = append(dirs, inputs)
+	}
+	return dirs
+}
+
 // isPseudo tells whether a mount shows the kernel's own objects and no data.
 func isPseudo(m *mountinfo.Info) bool {
 	switch m.FSType {
@@ -50,12 +61,18 @@ type target struct {
 }
 
 // targets returns a place on each wanted mount but scratch, where ownership
-// allows the writing if there is one: the canary folder on its mount, else the
-// mount's own root.
+// allows the writing if there is one: an open folder on its mount, else the
+// mount's own root. It fails when the inputs are no
+// mount of their own.
 func (p *Probe) targets(wanted func(*mountinfo.Info) bool) ([]target, error) {
 	mounts, err := ownMounts()
 	if err != nil {
 		return nil, err
+	}
+	for _, dir := range p.openDirs()[1:] {
+		if on := mountOf(mounts, dir); on == nil || on.Mountpoint == "/" {
+			return nil, fmt.Errorf("%s is on no mount of its own", dir)
+		}
 	}
 	var out []target
 	for i, m := range mounts {
@@ -63,8 +80,10 @@ func (p *Probe) targets(wanted func(*mountinfo.Info) bool) ([]target, error) {
 			continue
 		}
 		t := target{mount: m, path: m.Mountpoint}
-		if on := mountOf(mounts, p.openDir()); on != nil && on.ID == m.ID && unix.Stat(p.openDir(), &t.stat) == nil {
-			t.path = p.openDir()
+		for _, dir := range p.openDirs() {
+			if on := mountOf(mounts, dir); on != nil && on.ID == m.ID && unix.Stat(dir, &t.stat) == nil {
+				t.path = dir
+			}
 		}
 		if err := unix.Stat(t.path, &t.stat); err != nil {
 			return nil, fmt.Errorf("stat mount %s: %w", t.path, err)
@@ -139,8 +158,8 @@ func (p *Probe) openFiles(words string, flags int) {
 		return
 	}
 	for _, t := range all {
-		if t.path == p.openDir() {
-			t.path = p.openFile()
+		if slices.Contains(p.openDirs(), t.path) {
+			t.path = path.Join(t.path, "file")
 			if err := unix.Stat(t.path, &t.stat); err != nil {
 				p.Failed("the canary file: " + err.Error())
 				continue
@@ -167,8 +186,14 @@ func (p *Probe) openFiles(words string, flags int) {
 // onCanary makes one call on the canary file in a throwaway child, and claims
 // how it ended.
 func (p *Probe) onCanary(call string, trap uintptr, args [6]uintptr, where behind) bool {
+	return p.onFile(p.openFile(), call, trap, args, where)
+}
+
+// onFile makes one call on a file or folder in a throwaway child, and claims
+// how it ended.
+func (p *Probe) onFile(name, call string, trap uintptr, args [6]uintptr, where behind) bool {
 	var st unix.Stat_t
-	if err := unix.Stat(p.openFile(), &st); err != nil {
+	if err := unix.Stat(name, &st); err != nil {
 		p.Failed("the canary file: " + err.Error())
 		return false
 	}

@@ -60,7 +60,7 @@ func (p *Probe) refusedBy(call string, trap uintptr, errno syscall.Errno, where 
 	if errno == unix.ENOSYS || errno == unix.EOPNOTSUPP {
 		if end := inChild(trap, harmless(trap), childTimeout); end.failed == nil && end.errno == errno {
 			p.Refused(kind, hostile.GuestKernel, call, 0,
-				"the guest kernel has no such act: it says the same whatever the arguments, and a filter would say EPERM or end the caller")
+				"the guest kernel has no such act: it says the same whatever the arguments, and this profile's filter says EPERM or ends the caller, but for clone3")
 			return
 		}
 	}

@@ -183,7 +183,7 @@ func lineOf(data []byte, field string) int {
 var cgroupPath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._-]*)+$`)
 
 // ownFlags are runsc's flags that the runner itself sets.
-var ownFlags = []string{"root", "network", "platform", "ignore-cgroups", "oci-seccomp", "debug-log", "log", "log-format", "rootless", "host-uds", "overlay2"}
+var ownFlags = []string{"root", "network", "platform", "ignore-cgroups", "oci-seccomp", "debug-log", "log", "log-format", "rootless", "host-uds", "overlay2", "allow-suid"}
 
 // Check looks at every field and joins what is wrong.
 func (c Config) Check() error {

@@ -1,10 +1,14 @@
 package runsc
 
 import (
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/internal/syscalls"
 )
@@ -42,7 +46,7 @@ func TestDenyAllIsSmall(t *testing.T) {
 func TestDenyAllLeavesOut(t *testing.T) {
 	exact := slices.Concat(socketEntryPoints, fileEntryPoints, []string{
 		"accept", "accept4", "listen", "socketpair", "recvmmsg", "sendmmsg",
-		"bpf", "perf_event_open", "userfaultfd", "unshare", "setns", "chroot", "pivot_root", "fsopen", "fsmount", "move_mount",
+		"clone3", "bpf", "perf_event_open", "userfaultfd", "unshare", "setns", "chroot", "pivot_root", "fsopen", "fsmount", "move_mount",
 		"open_tree", "mount_setattr", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
 		"swapon", "swapoff", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "pidfd_open", "seccomp", "prctl", "personality",
 		"capset", "setresuid", "setresgid", "setreuid", "setregid", "setgroups", "setfsuid", "setfsgid", "iopl", "ioperm", "modify_ldt",
@@ -94,8 +98,44 @@ func TestFilterInTheBundle(t *testing.T) {
 		if len(s.Architectures) != 1 || s.Architectures[0] != ociArch {
 			t.Errorf("architectures %v: a call by another one would be let through", s.Architectures)
 		}
-		if len(s.Syscalls) != 1 || s.Syscalls[0].Action != "SCMP_ACT_ALLOW" || !slices.Contains(s.Syscalls[0].Names, "socket") || len(s.Syscalls[0].Args) != 0 {
+		if all := s.Syscalls[0]; all.Action != "SCMP_ACT_ALLOW" || !slices.Contains(all.Names, "socket") || slices.Contains(all.Names, "clone") || len(all.Args) != 0 {
 			t.Errorf("rules %+v", s.Syscalls)
+		}
+	}
+}
+
+// Of clone's flags those of every namespace are refused; clone3, whose flags
+// nothing can read, is answered as absent unless somebody lets it through.
+func TestFilterOfNamespaces(t *testing.T) {
+	flags := uint64(0)
+	for _, f := range []uint64{
+		unix.CLONE_NEWNS, unix.CLONE_NEWCGROUP, unix.CLONE_NEWUTS, unix.CLONE_NEWIPC, unix.CLONE_NEWUSER, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
+	} {
+		flags |= f
+	}
+	clone := specs.LinuxSyscall{Names: []string{"clone"}, Action: specs.ActAllow, Args: []specs.LinuxSeccompArg{{Op: specs.OpMaskedEqual, Value: flags}}}
+	clone3 := specs.LinuxSyscall{Names: []string{"clone3"}, Action: specs.ActTrace}
+	open := DenyAllFilter("ERRNO")
+	open.Namespaces = true
+	for name, c := range map[string]struct {
+		filter *Filter
+		rules  []specs.LinuxSyscall // beyond the first
+		absent []string
+	}{
+		"the profile's":          {DenyAllFilter("ERRNO"), []specs.LinuxSyscall{clone, clone3}, []string{"clone3"}},
+		"with more":              {DenyAllFilter("TRAP").With("socket"), []specs.LinuxSyscall{clone, clone3}, []string{"clone3"}},
+		"namespaces let through": {open.With("socket"), []specs.LinuxSyscall{clone3}, []string{"clone3"}},
+		"clone3 let through":     {DenyAllFilter("ERRNO").With("clone3"), []specs.LinuxSyscall{clone}, nil},
+		"ptrace let through":     {DenyAllFilter("ERRNO").With("ptrace"), []specs.LinuxSyscall{clone}, nil},
+		"no clone":               {&Filter{Action: "ERRNO", Allow: []string{"read"}}, []specs.LinuxSyscall{clone3}, []string{"clone3"}},
+	} {
+		before := slices.Clone(c.filter.Allow)
+		rules := c.filter.spec().Syscalls
+		if !reflect.DeepEqual(rules[1:], c.rules) || !slices.Equal(c.filter.Absent(), c.absent) {
+			t.Errorf("%s: rules %+v, absent %v", name, rules[1:], c.filter.Absent())
+		}
+		if slices.Contains(rules[0].Names, "clone") != c.filter.Namespaces || !slices.Equal(before, c.filter.Allow) {
+			t.Errorf("%s: let through %v", name, rules[0].Names)
 		}
 	}
 }

@@ -117,7 +117,8 @@ func (x *execution) place() error {
 	x.traces.Image = rootfs
 	x.traces.Grants = []string{rootfs, x.dirs.scratch}
 	if len(x.job.Inputs) > 0 {
-		x.traces.Grants = append(x.traces.Grants, x.dirs.inputs)
+		x.traces.Inputs = x.dirs.inputs
+		x.traces.Grants = append(x.traces.Grants, x.traces.Inputs)
 	}
 	return nil
 }
@@ -281,6 +282,9 @@ func (x *execution) command() *exec.Cmd {
 	}
 	if x.walls.Filter != nil {
 		args = append(args, "--oci-seccomp")
+	}
+	if x.walls.SetUID {
+		args = append(args, "--allow-suid")
 	}
 	if x.walls.RootOverlay != "" {
 		args = append(args, "--overlay2="+x.walls.RootOverlay)

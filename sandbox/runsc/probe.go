@@ -25,6 +25,7 @@ type Traces struct {
 	Cgroup    string   // below each hierarchy's root
 	Dir       string   // folder of the job
 	Scratch   string   // mount point
+	Inputs    string   // folder that is mounted for the inputs, from Placed on; empty when the job has none
 	Root      string   // the runtime's state folder
 	Image     string   // root file system
 	Grants    []string // every host path that the job was granted

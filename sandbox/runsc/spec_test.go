@@ -159,7 +159,7 @@ func TestLoweredWallChangesItsPart(t *testing.T) {
 		// Walls of the host, which the bundle does not hold.
 		{"host", func(w *Walls) {
 			w.CPU, w.Memory, w.Swap, w.HostTasks, w.Wall, w.Output, w.Scratch, w.ScratchFolder = 0, 0, -1, 0, 0, 0, 0, true
-			w.Network, w.RootOverlay = "host", "all:memory"
+			w.Network, w.RootOverlay, w.SetUID = "host", "all:memory", true
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

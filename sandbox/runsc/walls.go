@@ -14,6 +14,7 @@ type Walls struct {
 	Groups        []uint32
 	Capabilities  []string // of all five sets
 	NewPrivileges bool     // true: no_new_privs is not set
+	SetUID        bool     // the runtime heeds set-user-id bits; it ignores them by itself
 
 	RootWritable   bool // the image's root file system is mounted rw
 	RootOverlay    string
@@ -39,7 +40,7 @@ type Walls struct {
 	// Shared are paths of namespaces that the job joins instead of having its
 	// own, by OCI name.
 	Shared map[string]string
-	Mounts     []Mount  // beyond the profile's own
+	Mounts []Mount // beyond the profile's own
 }
 
 // Mount is one more bind mount.
