@@ -32,10 +32,23 @@ var (
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
 			w.Capabilities = []string{"CAP_DAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETUID", "CAP_SYS_ADMIN"}
 		},
+		Predicted: stolen(
+			// CAP_SYS_ADMIN is exempt from RLIMIT_NPROC (getrlimit(2)).
+			turns(hostile.Fell, "step-04/processes/*", "inside"),
+			turns(hostile.Misnamed, "step-07/outside/mknod", "inside: EROFS at the read-only mount"),
+			turns(hostile.Fell, "step-07/outside/remount", "inside"),
+			turns(hostile.Fell, "step-07/outside/mount-over", "inside"),
+			turns(hostile.Fell, "step-07/outside/proc-sys", "inside"),
+			turns(hostile.Misnamed, "step-07/outside/xattr", "inside: EROFS at the unknown"),
+			turns(hostile.Fell, "step-07/outside/pseudo", "inside"),
+			turns(hostile.Fell, "contract/identity/setuid", "inside"),
+			turns(hostile.Fell, "contract/privileges/capabilities", "inside"),
+		),
 	})
 	_ = mutate(Mutant{
 		Name: "new-privileges", Title: "no_new_privs is not set", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.NewPrivileges = true },
+		Predicted: []Prediction{turns(hostile.Fell, "contract/privileges/no-new-privs", "inside")},
 	})
 	_ = mutate(Mutant{
 		Name: "host-tasks-unlimited", Title: "the job's cgroup has no pids.max", Of: hostile.Granted, Part: reports.PartWall, Source: "memory, swap and host pids in a cgroup",
