@@ -5,8 +5,6 @@ package runsc
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -156,13 +154,9 @@ func newBench(t testing.TB, change func(*Config)) *bench {
 	if err := os.WriteFile(filepath.Join(root, "bin/guest"), self, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &bench{cfg: cfg, shelf: &shelf{bytes: map[id.ID][]byte{}}}
 	b.opt = Options{
-		Broker: "test", Key: key, Artifacts: b.shelf,
+		Broker: "test", Key: testKey(0), Artifacts: b.shelf,
 		Vouch: func() (sandbox.Capabilities, error) {
 			return sandbox.Capabilities{
 				SchemaVersion: 1, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: who.Digest, Profile: sandbox.ProfileDenyAll,

@@ -16,6 +16,7 @@ package runsc
 import (
 	"context"
 	"crypto"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,7 @@ import (
 type Options struct {
 	Broker    string                               // who signs receipts
 	Key       crypto.Signer                        // Ed25519, signs receipts and results
+	Former    []ed25519.PublicKey                  // public halves of keys used before a rotation: what they signed in the state folder counts still
 	Vouch     func() (sandbox.Capabilities, error) // the verified capabilities, asked for at every Submit
 	Artifacts Artifacts                            // where inputs come from and outputs go to; nil: jobs with either are refused
 	Resolve   func(image string) (string, error)   // image digest to root file system; nil: the image store of the configuration
@@ -91,14 +93,17 @@ func Open(cfg Config, opt Options) (*Runner, error) {
 	if root == "" {
 		root = "/sys/fs/cgroup"
 	}
-	var err error
+	keys, err := newKeyring(opt.Key, opt.Former)
+	if err != nil {
+		return nil, fmt.Errorf("open runner: %w", err)
+	}
 	if r.cgroups, err = cgroup.Detect(root); err != nil {
 		return nil, fmt.Errorf("open runner: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(cfg.StateDir, "jobs"), 0o711); err != nil {
 		return nil, fmt.Errorf("open runner: state_dir: %w", err)
 	}
-	if r.store, err = openStore(stateFile(cfg.StateDir)); err != nil {
+	if r.store, err = openStore(stateFile(cfg.StateDir), keys); err != nil {
 		return nil, fmt.Errorf("open runner: %w", err)
 	}
 	if err := r.recover(); err != nil {
