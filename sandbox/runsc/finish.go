@@ -25,7 +25,7 @@ func (r *Runner) finish(job sandbox.Job, v verdict, out *output) error {
 	_, err = r.store.change(job.ID, r.now(), func(rec *record) error {
 		rec.Status.State, rec.Result = result.State, &result
 		rec.Detail, rec.Log = v.detail, v.log
-		rec.Clean = v.reason != ReasonTeardown
+		rec.Clean = v.clean
 		return nil
 	})
 	return err
@@ -79,7 +79,7 @@ func (r *Runner) recoverJob(rec record) error {
 	if rec.Status.State == sandbox.StateAccepted {
 		detail = "the runner died before the job was started"
 	}
-	return r.finish(job, verdict{reason: ReasonLost, detail: detail}, newOutput(0, func() {}))
+	return r.finish(job, verdict{reason: ReasonLost, detail: detail, clean: true}, newOutput(0, func() {}))
 }
 
 // Wait returns the status once the job has ended and its teardown is done.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,18 @@ type verdict struct {
 	detail    string
 	log       string
 	artifacts []evidence.Ref
+	clean     bool // nothing of the job is left
+}
+
+// fail makes the verdict one about the runner, which could not end the job or
+// remove it. What it would have been otherwise goes into the detail.
+func (v *verdict) fail(err error) {
+	words := []string{v.detail, err.Error()}
+	if v.reason != ReasonTeardown {
+		words = append([]string{"instead of " + string(v.reason)}, words...)
+	}
+	v.detail = strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "; ")
+	v.reason = ReasonTeardown
 }
 
 // limits of time on the runner's own steps, so that a runtime that hangs or a
@@ -55,9 +68,9 @@ const (
 // way, what it created is removed before the result is stored.
 func (x *execution) run() {
 	v := x.attempt()
-	if err := x.teardown(); err != nil {
-		v.detail = strings.TrimSpace(fmt.Sprintf("ended by %s; %s; %v", v.reason, v.detail, err))
-		v.reason = ReasonTeardown
+	err := x.teardown()
+	if v.clean = err == nil; err != nil {
+		v.fail(err)
 	}
 	if err := x.r.finish(x.job, v, x.out); err != nil {
 		x.r.log.Error("store result", "job", x.job.ID, "error", err)
@@ -193,7 +206,7 @@ func (w Walls) bounded() Walls {
 
 // killAll ends every process of the job and waits until they are gone.
 func (x *execution) killAll(exited <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), x.r.killWithin)
 	defer cancel()
 	if err := x.group.Kill(ctx); err != nil {
 		return fmt.Errorf("end the job's processes: %w", err)
@@ -207,20 +220,26 @@ func (x *execution) killAll(exited <-chan struct{}) error {
 }
 
 // judge names the reason. A cap that fired first is the reason, also when the
-// program ended in the same moment.
+// program ended in the same moment. When the job could not be ended, that is
+// the reason: what still runs, or still prints, has neither exited nor been
+// ended by a cap, and nothing more is asked of it.
 func (x *execution) judge(killed error) verdict {
-	v := verdict{reason: ReasonExited, exit: x.cmd.ProcessState.ExitCode()}
-	if v.exit < 0 {
-		v.exit = 128 + int(unix.SIGKILL)
-	}
-	if killed != nil {
-		v.detail = killed.Error()
-	}
+	v := verdict{reason: ReasonExited, exit: 128 + int(unix.SIGKILL)}
+	capped := false
 	select {
 	case <-x.end.done:
-		v.reason = x.end.reason
-		return v
+		v.reason, capped = x.end.reason, true
 	default:
+	}
+	if killed != nil {
+		v.fail(killed)
+		return v
+	}
+	if code := x.cmd.ProcessState.ExitCode(); code >= 0 {
+		v.exit = code
+	}
+	if capped {
+		return v
 	}
 	if n, err := x.group.OOMKills(); err == nil && n > 0 {
 		v.reason = ReasonMemory
