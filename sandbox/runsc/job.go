@@ -174,7 +174,10 @@ func (x *execution) execute() verdict {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	began := time.Now()
-	err = x.group.StartAfter(x.enterLaunchNS(), x.cmd)
+	// Tied, so that the kernel ends the command with the runner, and by it the
+	// rest: runsc ties its gofer and its sandbox to the command in the same
+	// way, and its platforms tie their stubs to the sandbox.
+	untie, err := x.group.StartTied(x.enterLaunchNS(), x.cmd)
 	closed := errors.Join(stdout.Close(), stderr.Close())
 	if err != nil {
 		return verdict{reason: ReasonStart, detail: errors.Join(err, closed).Error()}
@@ -185,6 +188,7 @@ func (x *execution) execute() verdict {
 	exited := make(chan struct{})
 	go func() {
 		x.said = x.cmd.Wait()
+		untie()
 		close(exited)
 	}()
 	select {

@@ -4,9 +4,10 @@
 // The whole runtime of a job (command, gofer, sandbox and stubs) lives from its
 // first instruction in a cgroup that the runner made, so that what the host
 // accounts to the job is what the job cost, and so that ending the cgroup ends
-// the job. Each job has its own state folder of the runtime, its own sized
-// tmpfs as scratch and its own record in an embedded store, written before
-// anything is created.
+// the job. The kernel ends the command with the runner, and the runtime's other
+// processes with the command. Each job has its own state folder of the runtime,
+// its own sized tmpfs as scratch and its own record in an embedded store,
+// written before anything is created.
 //
 // What this package does not prove: that any wall it puts up stands. It tells
 // the runtime what to do and reads the kernel's accounts; whether the runtime
