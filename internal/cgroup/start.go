@@ -161,7 +161,9 @@ func onOwnThread(f func() error, until <-chan struct{}) (tid int, err error) {
 
 // waitThread returns when the thread is gone, so that the group's task count
 // is the child's alone. There is no event for a thread's end; it takes some
-// ten microseconds. Past the deadline the thread shows as EBUSY in Remove.
+// ten microseconds, and the deadline is so far beyond that only a machine that
+// stands still meets it; past it the thread shows as EBUSY in Remove, which
+// waits for as long as its caller lets it.
 func waitThread(tid int) {
 	name := "/proc/self/task/" + strconv.Itoa(tid)
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {

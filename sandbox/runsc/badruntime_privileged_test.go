@@ -98,7 +98,7 @@ func TestRuntimeLetsSomethingOut(t *testing.T) {
 setsid sh -c 'for f in /sys/fs/cgroup/*/tasks /sys/fs/cgroup/cgroup.procs; do [ -w $f ] && echo $$ >$f; done; echo $$ >`+said+`; exec sleep 300' &
 while [ ! -s `+said+` ]; do :; done
 exit 0`)
-	b.Runner.killWithin = 300 * time.Millisecond
+	b.Runner.within = 300 * time.Millisecond
 	job := b.job(t, nil, "say", "x")
 	res := b.do(t, Probe{}, job)
 	data, err := os.ReadFile(said)

@@ -65,7 +65,7 @@ func (r *Runner) recoverJob(rec record) error {
 		return fmt.Errorf("recover job %s: its record names %s and %s, this configuration %s and %s: state_dir or cgroup_parent was changed while a job was unfinished; change it back and start once",
 			job.ID, rec.Dir, rec.Cgroup, dir, group)
 	}
-	if err := removeTraces(r.cgroups, group, dir); err != nil {
+	if err := removeTraces(r.within, r.cgroups, group, dir); err != nil {
 		return fmt.Errorf("recover job %s: %w", job.ID, err)
 	}
 	if rec.Status.State.Terminal() {

@@ -56,14 +56,6 @@ func (v *verdict) fail(err error) {
 	v.reason = ReasonTeardown
 }
 
-// limits of time on the runner's own steps, so that a runtime that hangs or a
-// process in an uninterruptible wait is told and not waited for.
-const (
-	killWithin     = 10 * time.Second
-	teardownWithin = 10 * time.Second
-	startGrace     = 20 * time.Second // when a trial lifts the wall clock and the runtime never starts the guest
-)
-
 // run takes the job from accepted to a terminal state. Whatever happens on the
 // way, what it created is removed before the result is stored.
 func (x *execution) run() {
@@ -184,7 +176,7 @@ func (x *execution) execute() verdict {
 	}
 	x.traces.PID = x.cmd.Process.Pid
 	x.probe.at(StageStarted, x.traces)
-	go watchCaps(ctx, x.walls.bounded(), x.group, x.end)
+	go watchCaps(ctx, x.walls.bounded(x.r.cfg.startGrace()), x.group, x.end)
 	exited := make(chan struct{})
 	go func() {
 		x.said = x.cmd.Wait()
@@ -199,18 +191,9 @@ func (x *execution) execute() verdict {
 	return x.judge(x.killAll(exited))
 }
 
-// bounded adds a wall clock where a trial lifted both caps of time, so that a
-// runtime that hangs does not hold the runner for ever.
-func (w Walls) bounded() Walls {
-	if w.Wall == 0 {
-		w.Wall = 4*w.CPU + startGrace
-	}
-	return w
-}
-
 // killAll ends every process of the job and waits until they are gone.
 func (x *execution) killAll(exited <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.Background(), x.r.killWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), x.r.within)
 	defer cancel()
 	if err := x.group.Kill(ctx); err != nil {
 		return fmt.Errorf("end the job's processes: %w", err)

@@ -239,8 +239,7 @@ func (b *bench) nothingLeft(t testing.TB, job sandbox.Job) {
 	if _, err := os.Lstat(filepath.Join(b.cfg.StateDir, "jobs", string(job.ID))); !os.IsNotExist(err) {
 		t.Errorf("the job's folder is left (%v)", err)
 	}
-	left, err := filepath.Glob("/sys/fs/cgroup/*/" + b.cfg.CgroupParent + "/" + string(job.ID))
-	if err != nil || len(left) > 0 {
+	if left, err := cgroupsAt("/sys/fs/cgroup", b.cfg.CgroupParent+"/"+string(job.ID)); err != nil || len(left) > 0 {
 		t.Errorf("cgroups are left: %v %v", left, err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

@@ -57,7 +57,7 @@ type Runner struct {
 	now     func() time.Time
 	boot    string
 
-	killWithin time.Duration // the constant, but for tests
+	within time.Duration // Config.endWithin, but for tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -73,7 +73,7 @@ func Open(cfg Config, opt Options) (*Runner, error) {
 	if opt.Vouch == nil || opt.Key == nil || opt.Broker == "" {
 		return nil, errors.New("open runner: a key, a broker name and capabilities to accept jobs under are needed")
 	}
-	r := &Runner{cfg: cfg, opt: opt, log: opt.Log, now: opt.Now, boot: bootID(), killWithin: killWithin, running: map[id.ID]*execution{}}
+	r := &Runner{cfg: cfg, opt: opt, log: opt.Log, now: opt.Now, boot: bootID(), within: cfg.endWithin(), running: map[id.ID]*execution{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

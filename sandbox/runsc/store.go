@@ -50,7 +50,7 @@ type store struct {
 func openStore(file string, keys keyring) (*store, error) {
 	var db *bbolt.DB
 	err := guard(func() (err error) {
-		db, err = bbolt.Open(file, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond, FreelistType: bbolt.FreelistMapType})
+		db, err = bbolt.Open(file, 0o600, &bbolt.Options{Timeout: lockWithin, FreelistType: bbolt.FreelistMapType})
 		return err
 	})
 	switch {

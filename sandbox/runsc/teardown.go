@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ import (
 
 // teardown removes everything that the job made on the host, and checks it.
 func (x *execution) teardown() error {
-	return removeTraces(x.r.cgroups, x.rec.Cgroup, x.dirs.base)
+	return removeTraces(x.r.within, x.r.cgroups, x.rec.Cgroup, x.dirs.base)
 }
 
 // removeTraces ends what runs in the cgroup, removes it, unmounts what is
@@ -24,8 +25,8 @@ func (x *execution) teardown() error {
 // own state folder) and removes the folder. It goes on after an error, so that
 // as little as possible is left, and what is already gone is no error: it runs
 // after a crash as well, when anything may be half made.
-func removeTraces(h *cgroup.Hierarchy, group, dir string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), teardownWithin)
+func removeTraces(within time.Duration, h *cgroup.Hierarchy, group, dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	g, err := h.Open(group)
 	if err != nil {
