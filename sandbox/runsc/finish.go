@@ -51,7 +51,9 @@ func (r *Runner) recover() error {
 	for _, rec := range left {
 		errs = append(errs, r.recoverJob(rec))
 	}
-	errs = append(errs, sweep(filepath.Join(r.cfg.StateDir, "jobs"), func(name string) bool { return known[name] }))
+	ctx, cancel := context.WithTimeout(context.Background(), r.within)
+	defer cancel()
+	errs = append(errs, sweep(ctx, filepath.Join(r.cfg.StateDir, "jobs"), func(name string) bool { return known[name] }))
 	return errors.Join(errs...)
 }
 
