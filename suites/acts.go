@@ -3,6 +3,7 @@ package suites
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,7 @@ type runnerOrder struct {
 	Root     string // of the image
 	LaunchNS string
 	Digest   string // of the runtime
+	Key      ed25519.PrivateKey
 }
 
 // runnerMain runs one job and says where its traces are: one line at placed,
@@ -80,9 +82,9 @@ func runnerMain(args []string) int {
 	}
 	s := &Scene{
 		cfg: o.Config, Run: "killed", shelf: newShelf(), until: time.Now().Add(provisional),
-		identity: runsc.Identity{Digest: o.Digest}, image: imageAt(o.Job.Image, o.Root),
+		identity: runsc.Identity{Digest: o.Digest}, image: imageAt(o.Job.Image, o.Root), key: o.Key,
 	}
-	if err := s.openRunner(); err != nil {
+	if s.runner, err = runsc.Open(s.cfg, s.options(s.cfg)); err != nil {
 		return fail(err)
 	}
 	out := json.NewEncoder(os.Stdout)
@@ -120,6 +122,7 @@ func (s *sitting) runKilled(ctx context.Context, ev *cellEvidence) error {
 	cfg.CgroupParent += "/killed"
 	child, err := s.startRunner(runnerOrder{
 		Config: cfg, Job: job, Root: s.scene.image.Root, LaunchNS: s.scene.world.PlacePath(), Digest: s.scene.identity.Digest,
+		Key: s.scene.key, // who opens its state again must have signed it
 	})
 	if err != nil {
 		return err

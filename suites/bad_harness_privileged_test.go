@@ -16,6 +16,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/cgroup"
+	"tenwalls.dev/harness/internal/unmount"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -42,7 +43,7 @@ func badConfig(t *testing.T) runsc.Config {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(g.Kill(context.Background()), unmountAll(cfg.StateDir), g.Remove(context.Background())); err != nil {
+		if err := errors.Join(g.Kill(context.Background()), unmount.Below(context.Background(), cfg.StateDir), g.Remove(context.Background())); err != nil {
 			t.Error(err)
 		}
 	})

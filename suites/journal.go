@@ -9,15 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/internal/cgroup"
+	"tenwalls.dev/harness/internal/unmount"
 )
 
 // workshop is the harness's own folder below the runner's state folder. One
@@ -148,55 +147,10 @@ func sweepRun(dir string, h *cgroup.Hierarchy) error {
 		}
 	}
 	groups(func(g *cgroup.Group) error { return g.Kill(ctx) })
-	errs = append(errs, unmountAll(dir))
+	errs = append(errs, unmount.Below(ctx, dir))
 	groups(func(g *cgroup.Group) error { return g.Remove(ctx) })
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("sweep %s: %w", dir, err)
 	}
-	return removeAll(dir)
-}
-
-// unmountAll unmounts everything below dir, the latest first.
-func unmountAll(dir string) error {
-	mounts, err := mountsBelow(dir)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i := len(mounts) - 1; i >= 0; i-- {
-		if err := unix.Unmount(mounts[i], unix.UMOUNT_NOFOLLOW); err != nil {
-			errs = append(errs, fmt.Errorf("unmount %s: %w", mounts[i], err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func mountsBelow(dir string) ([]string, error) {
-	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return !strings.HasPrefix(m.Mountpoint, dir+"/"), false
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list mounts below %s: %w", dir, err)
-	}
-	var out []string
-	for _, m := range mounts {
-		out = append(out, m.Mountpoint)
-	}
-	return out, nil
-}
-
-// removeAll removes dir unless something is still mounted in it, which may be
-// somebody else's files.
-func removeAll(dir string) error {
-	left, err := mountsBelow(dir)
-	if err != nil {
-		return err
-	}
-	if len(left) > 0 {
-		return fmt.Errorf("remove %s: %s is still mounted", dir, left[0])
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove run folder: %w", err)
-	}
-	return nil
+	return unmount.Remove(ctx, dir)
 }

@@ -89,7 +89,7 @@ func TestLimitsAreWritten(t *testing.T) {
 	h, root := v2(t, map[string]string{"job/memory.max": "", "job/memory.swap.max": "", "job/memory.oom.group": "", "job/pids.max": ""})
 	group, err := h.Open("/job")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(group.limit(Limits{MemoryBytes: 268435456, PIDs: 64})).To(Succeed())
+	g.Expect(group.limitJob(Limits{MemoryBytes: 268435456, PIDs: 64})).To(Succeed())
 	for name, want := range map[string]string{"memory.max": "268435456", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "64"} {
 		text, err := os.ReadFile(filepath.Join(root, "job", name))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -16,6 +17,9 @@ const actVar = "TENWALLS_TEST_ACT"
 
 func TestMain(m *testing.M) {
 	if word := os.Getenv(actVar); word != "" {
+		if group, ok := strings.CutPrefix(word, "tie "); ok {
+			os.Exit(tie(group))
+		}
 		os.Exit(act(word))
 	}
 	os.Exit(m.Run())
@@ -35,7 +39,9 @@ func act(word string) int {
 		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
 		}
 	case "hog":
-		for {
+		// Far beyond any limit here, and no danger to the machine where the
+		// limit is missing.
+		for range 256 {
 			block := make([]byte, 1<<20)
 			for i := 0; i < len(block); i += 4096 {
 				block[i] = 1
@@ -57,6 +63,35 @@ func act(word string) int {
 		}
 		block()
 	}
+	return 0
+}
+
+// tie starts a child tied to this process, in the group "root version path",
+// says its id and waits to be killed.
+func tie(group string) int {
+	var root, path string
+	var version int
+	if _, err := fmt.Sscan(group, &root, &version, &path); err != nil {
+		return 2
+	}
+	h, err := Detect(root)
+	if version == 2 && err != nil { // a version 2 tree without controllers
+		h, err = &Hierarchy{version: 2, trees: []tree{{root: root}}}, nil
+	}
+	if err != nil {
+		return 3
+	}
+	g, err := h.Open(path)
+	if err != nil {
+		return 4
+	}
+	cmd := exec.Command("/bin/sleep", "1000")
+	if _, err := g.StartTied(nil, cmd); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 5
+	}
+	fmt.Println(cmd.Process.Pid)
+	block()
 	return 0
 }
 

@@ -26,7 +26,12 @@ type Limits struct {
 // Create makes the group and its missing parents and sets its limits. A group
 // that already stands is an error wrapping [fs.ErrExist], since its counters
 // are another job's. What a failed call made is removed again.
-func (h *Hierarchy) Create(path string, l Limits) (_ *Group, err error) {
+func (h *Hierarchy) Create(path string, l Limits) (*Group, error) {
+	return h.create(path, func(g *Group) error { return g.limitJob(l) })
+}
+
+// create makes the group and lets finish set it up.
+func (h *Hierarchy) create(path string, finish func(*Group) error) (_ *Group, err error) {
 	g, err := h.Open(path)
 	if err != nil {
 		return nil, err
@@ -50,7 +55,7 @@ func (h *Hierarchy) Create(path string, l Limits) (_ *Group, err error) {
 			return nil, fmt.Errorf("create cgroup %s: %w", path, e)
 		}
 	}
-	if e := g.limit(l); e != nil {
+	if e := finish(g); e != nil {
 		return nil, fmt.Errorf("create cgroup %s: %w", path, e)
 	}
 	return g, nil
@@ -161,14 +166,20 @@ func (g *Group) limitV2(l Limits) error {
 			return err
 		}
 	}
-	// A job is one thing: half a sandbox must not survive an OOM kill.
-	if err := putIfThere(g.file("memory", "memory.oom.group"), "1"); err != nil {
-		return err
-	}
 	if l.PIDs > 0 {
 		return put(g.file("pids", "pids.max"), strconv.FormatInt(l.PIDs, 10))
 	}
 	return nil
+}
+
+// limitJob is limit for a group that is one thing: when the kernel kills one of
+// its tasks for want of memory, half a sandbox must not survive. Version 1 knows
+// no such setting.
+func (g *Group) limitJob(l Limits) error {
+	if err := g.limit(l); err != nil || g.h.version == 1 {
+		return err
+	}
+	return putIfThere(g.file("memory", "memory.oom.group"), "1")
 }
 
 // put writes one value in one write, as the kernel wants it, and makes nothing:

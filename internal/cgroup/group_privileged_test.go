@@ -240,15 +240,6 @@ func TestRemoveHasABound(t *testing.T) {
 	})
 }
 
-func TestPdeathsigIsRefusedOnVersion1(t *testing.T) {
-	g := gomega.NewWithT(t)
-	group := create(t, &Hierarchy{version: 1, trees: real(t).trees}, Limits{})
-	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	g.Expect(group.Start(cmd)).To(gomega.MatchError(gomega.ContainSubstring("Pdeathsig")))
-	g.Expect(cmd.Process).To(gomega.BeNil())
-}
-
 func TestControllersThatAreNotThere(t *testing.T) {
 	g := gomega.NewWithT(t)
 	group := create(t, unified(t), Limits{})
@@ -257,6 +248,14 @@ func TestControllersThatAreNotThere(t *testing.T) {
 }
 
 func BenchmarkStart(b *testing.B) {
+	benchStart(b, func(g *Group, cmd *exec.Cmd) (func(), error) { return func() {}, g.Start(cmd) })
+}
+
+func BenchmarkStartTied(b *testing.B) {
+	benchStart(b, func(g *Group, cmd *exec.Cmd) (func(), error) { return g.StartTied(nil, cmd) })
+}
+
+func benchStart(b *testing.B, start func(*Group, *exec.Cmd) (func(), error)) {
 	h, err := Detect("/sys/fs/cgroup")
 	if err != nil {
 		b.Fatal(err)
@@ -268,9 +267,11 @@ func BenchmarkStart(b *testing.B) {
 	b.Cleanup(func() { _ = group.Remove(context.Background()) })
 	for b.Loop() {
 		cmd := exec.Command("/bin/true")
-		if err := group.Start(cmd); err != nil {
+		untie, err := start(group, cmd)
+		if err != nil {
 			b.Fatal(err)
 		}
 		_ = cmd.Wait()
+		untie()
 	}
 }

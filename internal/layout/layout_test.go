@@ -20,7 +20,7 @@ var may = map[string]struct {
 	reason string
 }{
 	"sandbox":       {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
-	"sandbox/runsc": {[]string{"sandbox", "internal/cgroup"}, "the runner knows nothing of the harness that tries it"},
+	"sandbox/runsc": {[]string{"sandbox", "internal/cgroup", "internal/unmount"}, "the runner knows nothing of the harness that tries it"},
 	"hostile":       {nil, "the vocabulary stands alone"},
 	"hostile/guest": {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
 	"observers":     {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},

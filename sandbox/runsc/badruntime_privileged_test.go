@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,5 +85,38 @@ func TestRuntimeLeavesMounts(t *testing.T) {
 	b.do(t, Probe{}, b.job(t, nil, "say", "x"))
 	if data, err := os.ReadFile(filepath.Join(theirs, "file")); err != nil || string(data) != "theirs" {
 		t.Errorf("somebody else's file was removed through a mount: %q, %v", data, err)
+	}
+}
+
+// A process that got out of the job's cgroup and holds its output open is
+// nothing that the runner can end by the cgroup: the job has not exited, though
+// the runtime's command says so.
+func TestRuntimeLetsSomethingOut(t *testing.T) {
+	said := filepath.Join(t.TempDir(), "pid")
+	// It makes its pid file, as runsc does once there is a container.
+	b := fake(t, `for a; do case $a in --pid-file=*) echo 1 >"${a#--pid-file=}";; esac; done
+setsid sh -c 'for f in /sys/fs/cgroup/*/tasks /sys/fs/cgroup/cgroup.procs; do [ -w $f ] && echo $$ >$f; done; echo $$ >`+said+`; exec sleep 300' &
+while [ ! -s `+said+` ]; do :; done
+exit 0`)
+	b.Runner.within = 300 * time.Millisecond
+	job := b.job(t, nil, "say", "x")
+	res := b.do(t, Probe{}, job)
+	data, err := os.ReadFile(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out int
+	if _, err := fmt.Sscan(string(data), &out); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { gone(t, out) })
+	t.Cleanup(func() { _ = syscall.Kill(out, syscall.SIGKILL) })
+	words, _, err := b.Detail(job.ID)
+	if err != nil || Reason(res.Reason) != ReasonTeardown || res.State != sandbox.StateFailed || !strings.Contains(words, "a process outside the job holds its output open") {
+		t.Errorf("ended %s (%s) with %q, %v", res.Reason, res.State, words, err)
+	}
+	// The job's own things were removed all the same, so the next start has nothing to do.
+	if rec, err := b.store.find(job.ID); err != nil || !rec.Clean {
+		t.Errorf("clean %t, %v", rec.Clean, err)
 	}
 }

@@ -27,13 +27,6 @@ func (e *ending) because(r Reason) {
 	})
 }
 
-// Bounds on how often the job's accounting is read: the processor cap is then
-// overshot by at most minAsk on every processor.
-const (
-	minAsk = 2 * time.Millisecond
-	maxAsk = 50 * time.Millisecond
-)
-
 // watchCaps ends the job when a cap of the host's own is reached: processor
 // time over the whole job, as the job's cgroup accounts it (so that neither
 // threads nor a relay of forks outruns it), the wall clock, or an OOM kill in

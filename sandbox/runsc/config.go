@@ -107,7 +107,8 @@ func LoadConfig(file string) (Config, error) {
 }
 
 // ParseConfig is LoadConfig over bytes. Fields that are not given keep the
-// values of [DefaultConfig]; file is used in messages and for relative paths.
+// values of [DefaultConfig]. file is used in messages alone: a relative path in
+// the configuration is refused, not read from where the file or the program is.
 func ParseConfig(data []byte, file string) (Config, error) {
 	c := DefaultConfig()
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())

@@ -25,7 +25,7 @@ func (r *Runner) finish(job sandbox.Job, v verdict, out *output) error {
 	_, err = r.store.change(job.ID, r.now(), func(rec *record) error {
 		rec.Status.State, rec.Result = result.State, &result
 		rec.Detail, rec.Log = v.detail, v.log
-		rec.Clean = v.reason != ReasonTeardown
+		rec.Clean = v.clean
 		return nil
 	})
 	return err
@@ -51,7 +51,9 @@ func (r *Runner) recover() error {
 	for _, rec := range left {
 		errs = append(errs, r.recoverJob(rec))
 	}
-	errs = append(errs, sweep(filepath.Join(r.cfg.StateDir, "jobs"), func(name string) bool { return known[name] }))
+	ctx, cancel := context.WithTimeout(context.Background(), r.within)
+	defer cancel()
+	errs = append(errs, sweep(ctx, filepath.Join(r.cfg.StateDir, "jobs"), func(name string) bool { return known[name] }))
 	return errors.Join(errs...)
 }
 
@@ -65,7 +67,7 @@ func (r *Runner) recoverJob(rec record) error {
 		return fmt.Errorf("recover job %s: its record names %s and %s, this configuration %s and %s: state_dir or cgroup_parent was changed while a job was unfinished; change it back and start once",
 			job.ID, rec.Dir, rec.Cgroup, dir, group)
 	}
-	if err := removeTraces(r.cgroups, group, dir, Probe{}); err != nil {
+	if err := removeTraces(r.within, r.cgroups, group, dir, Probe{}); err != nil {
 		return fmt.Errorf("recover job %s: %w", job.ID, err)
 	}
 	if rec.Status.State.Terminal() {
@@ -79,7 +81,7 @@ func (r *Runner) recoverJob(rec record) error {
 	if rec.Status.State == sandbox.StateAccepted {
 		detail = "the runner died before the job was started"
 	}
-	return r.finish(job, verdict{reason: ReasonLost, detail: detail}, newOutput(0, func() {}))
+	return r.finish(job, verdict{reason: ReasonLost, detail: detail, clean: true}, newOutput(0, func() {}))
 }
 
 // Wait returns the status once the job has ended and its teardown is done.

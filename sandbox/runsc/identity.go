@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,9 +23,6 @@ type Identity struct {
 	Version string // as it says of itself
 	Digest  string // of the binary, "sha256:<hex>"
 }
-
-// identifyWithin bounds how long runsc may take to tell its version.
-const identifyWithin = 10 * time.Second
 
 // Identify asks the binary at path what it is. It fails when there is none,
 // when it is not runsc, when it hangs and when it crashes, and says which.
@@ -49,7 +45,7 @@ func identify(ctx context.Context, path string, within time.Duration) (Identity,
 	// What is asked may be no runsc: what it starts goes with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = pipesWithin
 	var out bounded
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
@@ -92,9 +88,11 @@ type fileIdentity struct {
 	mtime, ctime unix.Timespec
 }
 
-// FileDigest returns "sha256:<hex>" of the file's bytes.
+// FileDigest returns "sha256:<hex>" of the file's bytes. What is not a regular
+// file is refused by its name, and never waited for: opening a named pipe would
+// else block until somebody writes to it (fifo(7)).
 func FileDigest(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return "", fmt.Errorf("digest: %w", err)
 	}
@@ -104,7 +102,7 @@ func FileDigest(path string) (string, error) {
 		return "", fmt.Errorf("digest %s: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return "", errors.New("digest " + path + ": not a regular file")
+		return "", fmt.Errorf("digest %s: not a regular file", path)
 	}
 	key := fileIdentity{path, uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
 	if d, ok := digests.Load(key); ok {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,23 +42,27 @@ type verdict struct {
 	detail    string
 	log       string
 	artifacts []evidence.Ref
+	clean     bool // nothing of the job is left
 }
 
-// limits of time on the runner's own steps, so that a runtime that hangs or a
-// process in an uninterruptible wait is told and not waited for.
-const (
-	killWithin     = 10 * time.Second
-	teardownWithin = 10 * time.Second
-	startGrace     = 20 * time.Second // when a trial lifts the wall clock and the runtime never starts the guest
-)
+// fail makes the verdict one about the runner, which could not end the job or
+// remove it. What it would have been otherwise goes into the detail.
+func (v *verdict) fail(err error) {
+	words := []string{v.detail, err.Error()}
+	if v.reason != ReasonTeardown {
+		words = append([]string{"instead of " + string(v.reason)}, words...)
+	}
+	v.detail = strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "; ")
+	v.reason = ReasonTeardown
+}
 
 // run takes the job from accepted to a terminal state. Whatever happens on the
 // way, what it created is removed before the result is stored.
 func (x *execution) run() {
 	v := x.attempt()
-	if err := x.teardown(); err != nil {
-		v.detail = strings.TrimSpace(fmt.Sprintf("ended by %s; %s; %v", v.reason, v.detail, err))
-		v.reason = ReasonTeardown
+	err := x.teardown()
+	if v.clean = err == nil; err != nil {
+		v.fail(err)
 	}
 	if err := x.r.finish(x.job, v, x.out); err != nil {
 		x.r.log.Error("store result", "job", x.job.ID, "error", err)
@@ -162,17 +167,21 @@ func (x *execution) execute() verdict {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	began := time.Now()
-	err = x.group.StartAfter(x.enterLaunchNS(), x.cmd)
+	// Tied, so that the kernel ends the command with the runner, and by it the
+	// rest: runsc ties its gofer and its sandbox to the command in the same
+	// way, and its platforms tie their stubs to the sandbox.
+	untie, err := x.group.StartTied(x.enterLaunchNS(), x.cmd)
 	closed := errors.Join(stdout.Close(), stderr.Close())
 	if err != nil {
 		return verdict{reason: ReasonStart, detail: errors.Join(err, closed).Error()}
 	}
 	x.traces.PID = x.cmd.Process.Pid
 	x.probe.at(StageStarted, x.traces)
-	go watchCaps(ctx, x.walls.bounded(), x.group, x.end)
+	go watchCaps(ctx, x.walls.bounded(x.r.cfg.startGrace()), x.group, x.end)
 	exited := make(chan struct{})
 	go func() {
 		x.said = x.cmd.Wait()
+		untie()
 		close(exited)
 	}()
 	select {
@@ -191,18 +200,9 @@ func (x *execution) execute() verdict {
 	return x.judge(x.killAll(exited))
 }
 
-// bounded adds a wall clock where a trial lifted both caps of time, so that a
-// runtime that hangs does not hold the runner for ever.
-func (w Walls) bounded() Walls {
-	if w.Wall == 0 {
-		w.Wall = 4*w.CPU + startGrace
-	}
-	return w
-}
-
 // killAll ends every process of the job and waits until they are gone.
 func (x *execution) killAll(exited <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), x.r.within)
 	defer cancel()
 	if err := x.group.Kill(ctx); err != nil {
 		return fmt.Errorf("end the job's processes: %w", err)
@@ -216,20 +216,26 @@ func (x *execution) killAll(exited <-chan struct{}) error {
 }
 
 // judge names the reason. A cap that fired first is the reason, also when the
-// program ended in the same moment.
+// program ended in the same moment. When the job could not be ended, that is
+// the reason: what still runs, or still prints, has neither exited nor been
+// ended by a cap, and nothing more is asked of it.
 func (x *execution) judge(killed error) verdict {
-	v := verdict{reason: ReasonExited, exit: x.cmd.ProcessState.ExitCode()}
-	if v.exit < 0 {
-		v.exit = 128 + int(unix.SIGKILL)
-	}
-	if killed != nil {
-		v.detail = killed.Error()
-	}
+	v := verdict{reason: ReasonExited, exit: 128 + int(unix.SIGKILL)}
+	capped := false
 	select {
 	case <-x.end.done:
-		v.reason = x.end.reason
-		return v
+		v.reason, capped = x.end.reason, true
 	default:
+	}
+	if killed != nil {
+		v.fail(killed)
+		return v
+	}
+	if code := x.cmd.ProcessState.ExitCode(); code >= 0 {
+		v.exit = code
+	}
+	if capped {
+		return v
 	}
 	if n, err := x.group.OOMKills(); err == nil && n > 0 {
 		v.reason = ReasonMemory

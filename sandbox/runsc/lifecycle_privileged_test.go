@@ -4,9 +4,11 @@ package runsc
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -170,12 +172,74 @@ func TestRecoveryOfAnEditedRecord(t *testing.T) {
 // rewrite edits the record of a job in the state of a closed runner.
 func rewrite(t *testing.T, b *bench, job id.ID, f func(*record)) {
 	t.Helper()
-	s, err := openStore(stateFile(b.cfg.StateDir))
+	keys, err := newKeyring(b.opt.Key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(stateFile(b.cfg.StateDir), keys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.change(job, time.Now(), func(r *record) error { f(r); return nil })
 	if err := errors.Join(err, s.close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An edited state file stops the runner before it does anything. With the file
+// put back nothing is lost, and what ran does not run again.
+func TestEditedStateRunsNothing(t *testing.T) {
+	runs := filepath.Join(t.TempDir(), "runs")
+	b := fake(t, "echo run >>"+runs+"; exit 128")
+	job := b.job(t, nil, "say", "x")
+	first := b.do(t, Probe{}, job)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := stateFile(b.cfg.StateDir)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As somebody would who wants it run once more.
+	byHand(t, file, swap(job.ID, `"state":"failed"`, `"state":"accepted"`))
+	byHand(t, file, swap(job.ID, `"result":`, `"resolt":`))
+	byHand(t, file, swap(job.ID, `"argv":["/bin/guest"`, `"argv":["/bin/ghost"`))
+	if r, err := Open(b.cfg, b.opt); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), string(job.ID)) || !strings.Contains(err.Error(), "put the file back") {
+		t.Errorf("edited: %v", err)
+		if err == nil {
+			_ = r.Close(t.Context())
+		}
+	}
+	if err := os.WriteFile(file, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen(t)
+	b.do(t, Probe{}, job)
+	if again, err := b.Collect(t.Context(), job.ID); err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("the result is %+v, %v; it was %+v", again, err, first)
+	}
+	if said, err := os.ReadFile(runs); err != nil || string(said) != "run\n" {
+		t.Errorf("runs: %q, %v", said, err)
+	}
+}
+
+// A runner with a new key takes its state over when it is told of the old one.
+func TestRotatedKey(t *testing.T) {
+	b := fake(t, "exit 128")
+	job := b.job(t, nil, "say", "x")
+	first := b.do(t, Probe{}, job)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	former := b.opt.Key.Public().(ed25519.PublicKey)
+	b.opt.Key = testKey(7)
+	if _, err := Open(b.cfg, b.opt); err == nil || !strings.Contains(err.Error(), "Options.Former") {
+		t.Errorf("a new key: %v", err)
+	}
+	b.opt.Former = []ed25519.PublicKey{former}
+	b.reopen(t)
+	if again, err := b.Collect(t.Context(), job.ID); err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("the result is %+v, %v; it was %+v", again, err, first)
 	}
 }

@@ -5,22 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"time"
 )
-
-// listWithin bounds one call of the runtime's own listing.
-const listWithin = 5 * time.Second
 
 // Processes asks the runtime itself which processes of the guest there are
 // (runsc ps --format=json, a list of process ids as the guest has them). root is
 // the runtime's state folder of the job. It fails while the container is not
 // running.
 func (c Config) Processes(ctx context.Context, root, container string) ([]int, error) {
-	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	ctx, cancel := context.WithTimeout(ctx, c.listWithin())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Runtime.Path, "--root="+root, "ps", "--format=json", container)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = pipesWithin
 	var said bounded
 	cmd.Stderr = &said
 	out, err := cmd.Output()

@@ -5,8 +5,6 @@ package runsc
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +48,11 @@ func guest(args []string) {
 			runtime.KeepAlive(n)
 		}
 	case "sleep":
+		if len(args) > 1 { // says in scratch that it runs
+			if err := os.WriteFile(args[1], nil, 0o600); err != nil {
+				os.Exit(4)
+			}
+		}
 		time.Sleep(time.Hour)
 	case "flood":
 		b := bytes.Repeat([]byte("flood "), 4096)
@@ -156,13 +159,9 @@ func newBench(t testing.TB, change func(*Config)) *bench {
 	if err := os.WriteFile(filepath.Join(root, "bin/guest"), self, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &bench{cfg: cfg, shelf: &shelf{bytes: map[id.ID][]byte{}}}
 	b.opt = Options{
-		Broker: "test", Key: key, Artifacts: b.shelf,
+		Broker: "test", Key: testKey(0), Artifacts: b.shelf,
 		Vouch: func() (sandbox.Capabilities, error) {
 			return sandbox.Capabilities{
 				SchemaVersion: 1, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: who.Digest, Profile: sandbox.ProfileDenyAll,
@@ -240,8 +239,7 @@ func (b *bench) nothingLeft(t testing.TB, job sandbox.Job) {
 	if _, err := os.Lstat(filepath.Join(b.cfg.StateDir, "jobs", string(job.ID))); !os.IsNotExist(err) {
 		t.Errorf("the job's folder is left (%v)", err)
 	}
-	left, err := filepath.Glob("/sys/fs/cgroup/*/" + b.cfg.CgroupParent + "/" + string(job.ID))
-	if err != nil || len(left) > 0 {
+	if left, err := cgroupsAt("/sys/fs/cgroup", b.cfg.CgroupParent+"/"+string(job.ID)); err != nil || len(left) > 0 {
 		t.Errorf("cgroups are left: %v %v", left, err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

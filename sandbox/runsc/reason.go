@@ -19,7 +19,7 @@ const (
 	ReasonRuntime   Reason = "runtime"   // the runtime itself died under the job
 	ReasonInput     Reason = "input"     // an input could not be had as it was sealed
 	ReasonLost      Reason = "lost"      // the runner died under the job; nothing is known of how far it came
-	ReasonTeardown  Reason = "teardown"  // it ended, and something of it could not be removed; Detail says what
+	ReasonTeardown  Reason = "teardown"  // the runner could not end something of it, or not remove it; Detail says what, and what it would have ended by
 )
 
 // Reasons returns every terminal reason in a fixed order.

@@ -28,7 +28,7 @@ func (b *bench) untouched(t *testing.T, job sandbox.Job) {
 	if left, err := os.ReadDir(filepath.Join(b.cfg.StateDir, "jobs")); err != nil || len(left) > 0 {
 		t.Errorf("job folders %v, %v", left, err)
 	}
-	if left, err := filepath.Glob("/sys/fs/cgroup/*" + b.cfg.CgroupParent); err != nil || len(left) > 0 {
+	if left, err := cgroupsAt("/sys/fs/cgroup", b.cfg.CgroupParent); err != nil || len(left) > 0 {
 		t.Errorf("cgroups %v, %v", left, err)
 	}
 }

@@ -4,9 +4,10 @@
 // The whole runtime of a job (command, gofer, sandbox and stubs) lives from its
 // first instruction in a cgroup that the runner made, so that what the host
 // accounts to the job is what the job cost, and so that ending the cgroup ends
-// the job. Each job has its own state folder of the runtime, its own sized
-// tmpfs as scratch and its own record in an embedded store, written before
-// anything is created.
+// the job. The kernel ends the command with the runner, and the runtime's other
+// processes with the command. Each job has its own state folder of the runtime,
+// its own sized tmpfs as scratch and its own record in an embedded store,
+// written before anything is created.
 //
 // What this package does not prove: that any wall it puts up stands. It tells
 // the runtime what to do and reads the kernel's accounts; whether the runtime
@@ -16,6 +17,7 @@ package runsc
 import (
 	"context"
 	"crypto"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,6 +36,7 @@ import (
 type Options struct {
 	Broker    string                               // who signs receipts
 	Key       crypto.Signer                        // Ed25519, signs receipts and results
+	Former    []ed25519.PublicKey                  // public halves of keys used before a rotation: what they signed in the state folder counts still
 	Vouch     func() (sandbox.Capabilities, error) // the verified capabilities, asked for at every Submit
 	Artifacts Artifacts                            // where inputs come from and outputs go to; nil: jobs with either are refused
 	Resolve   func(image string) (string, error)   // image digest to root file system; nil: the image store of the configuration
@@ -54,6 +57,8 @@ type Runner struct {
 	now     func() time.Time
 	boot    string
 
+	within time.Duration // Config.endWithin, but for tests
+
 	mu      sync.Mutex
 	closed  bool
 	running map[id.ID]*execution
@@ -68,7 +73,7 @@ func Open(cfg Config, opt Options) (*Runner, error) {
 	if opt.Vouch == nil || opt.Key == nil || opt.Broker == "" {
 		return nil, errors.New("open runner: a key, a broker name and capabilities to accept jobs under are needed")
 	}
-	r := &Runner{cfg: cfg, opt: opt, log: opt.Log, now: opt.Now, boot: bootID(), running: map[id.ID]*execution{}}
+	r := &Runner{cfg: cfg, opt: opt, log: opt.Log, now: opt.Now, boot: bootID(), within: cfg.endWithin(), running: map[id.ID]*execution{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -91,14 +96,17 @@ func Open(cfg Config, opt Options) (*Runner, error) {
 	if root == "" {
 		root = "/sys/fs/cgroup"
 	}
-	var err error
+	keys, err := newKeyring(opt.Key, opt.Former)
+	if err != nil {
+		return nil, fmt.Errorf("open runner: %w", err)
+	}
 	if r.cgroups, err = cgroup.Detect(root); err != nil {
 		return nil, fmt.Errorf("open runner: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(cfg.StateDir, "jobs"), 0o711); err != nil {
 		return nil, fmt.Errorf("open runner: state_dir: %w", err)
 	}
-	if r.store, err = openStore(stateFile(cfg.StateDir)); err != nil {
+	if r.store, err = openStore(stateFile(cfg.StateDir), keys); err != nil {
 		return nil, fmt.Errorf("open runner: %w", err)
 	}
 	if err := r.recover(); err != nil {

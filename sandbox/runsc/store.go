@@ -32,19 +32,25 @@ type record struct {
 }
 
 var (
-	bucketJobs = []byte("jobs") // id -> record
-	bucketKeys = []byte("keys") // key -> id
+	bucketJobs    = []byte("jobs")    // id -> record
+	bucketKeys    = []byte("keys")    // key -> id
+	bucketSigners = []byte("signers") // public key that signed records -> nothing
 )
 
 // store is the durable job state: one bbolt file, one writer.
-type store struct{ db *bbolt.DB }
+type store struct {
+	db   *bbolt.DB
+	file string
+	keys keyring
+}
 
-// openStore opens or makes the file. A file that another runner holds, or that
-// is damaged, is an error which says so; nothing is overwritten.
-func openStore(file string) (*store, error) {
+// openStore opens or makes the file. A file that another runner holds, that is
+// damaged, or that holds a record without a signature of keys, is an error
+// which says so; nothing is overwritten.
+func openStore(file string, keys keyring) (*store, error) {
 	var db *bbolt.DB
 	err := guard(func() (err error) {
-		db, err = bbolt.Open(file, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond, FreelistType: bbolt.FreelistMapType})
+		db, err = bbolt.Open(file, 0o600, &bbolt.Options{Timeout: lockWithin, FreelistType: bbolt.FreelistMapType})
 		return err
 	})
 	switch {
@@ -56,22 +62,26 @@ func openStore(file string) (*store, error) {
 	if err := guard(func() error { return db.View(readThrough) }); err != nil {
 		return nil, errors.Join(damaged(file, err), db.Close())
 	}
+	s := &store{db: db, file: file, keys: keys}
+	if err := db.View(s.verifyAll); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, b := range [][]byte{bucketJobs, bucketKeys} {
+		for _, b := range [][]byte{bucketJobs, bucketKeys, bucketSigners} {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
 				return err
 			}
 		}
-		return nil
+		return keys.note(tx)
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open job state %s: %w", file, err), db.Close())
 	}
-	return &store{db: db}, nil
+	return s, nil
 }
 
 func damaged(file string, err error) error {
-	return fmt.Errorf("open job state %s: %w: the file is damaged; move it away to start afresh (what it knew of accepted jobs is lost with it)", file, err)
+	return fmt.Errorf("open job state %s: %w: the file is damaged: put it back from a copy; %s", file, err, startAfresh)
 }
 
 // readThrough looks at every byte of every record, so that a file which was cut
@@ -110,7 +120,7 @@ func (s *store) accept(r record) (record, bool, error) {
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		jobs, keys := tx.Bucket(bucketJobs), tx.Bucket(bucketKeys)
 		if known := keys.Get([]byte(job.Key)); known != nil {
-			if err := get(jobs, id.ID(known), &out); err != nil {
+			if err := s.get(tx, id.ID(known), &out); err != nil {
 				return err
 			}
 			if out.Status.Receipt.Job.Digest != job.Digest {
@@ -136,7 +146,7 @@ func (s *store) accept(r record) (record, bool, error) {
 // find returns the record of a job, or ErrNotFound.
 func (s *store) find(job id.ID) (record, error) {
 	var out record
-	err := s.db.View(func(tx *bbolt.Tx) error { return get(tx.Bucket(bucketJobs), job, &out) })
+	err := s.db.View(func(tx *bbolt.Tx) error { return s.get(tx, job, &out) })
 	return out, err
 }
 
@@ -146,8 +156,7 @@ func (s *store) find(job id.ID) (record, error) {
 func (s *store) change(job id.ID, now time.Time, f func(*record) error) (record, error) {
 	var out record
 	err := s.db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucketJobs)
-		if err := get(b, job, &out); err != nil {
+		if err := s.get(tx, job, &out); err != nil {
 			return err
 		}
 		before := out.Status
@@ -161,7 +170,10 @@ func (s *store) change(job id.ID, now time.Time, f func(*record) error) (record,
 				return fmt.Errorf("job %s: %w", job, err)
 			}
 		}
-		return put(b, job, out)
+		if err := consistent(job, out); err != nil {
+			return fmt.Errorf("job %s: %w", job, err)
+		}
+		return put(tx.Bucket(bucketJobs), job, out)
 	})
 	return out, err
 }
@@ -171,7 +183,7 @@ func (s *store) each(f func(record) error) error {
 	return s.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketJobs).ForEach(func(k, v []byte) error {
 			var r record
-			if err := decode(k, v, &r); err != nil {
+			if err := s.decode(tx, k, v, &r); err != nil {
 				return err
 			}
 			return f(r)
@@ -179,22 +191,22 @@ func (s *store) each(f func(record) error) error {
 	})
 }
 
-func get(b *bbolt.Bucket, job id.ID, out *record) error {
-	data := b.Get([]byte(job))
+func (s *store) get(tx *bbolt.Tx, job id.ID, out *record) error {
+	data := tx.Bucket(bucketJobs).Get([]byte(job))
 	if data == nil {
 		return fmt.Errorf("job %.64q: %w", string(job), sandbox.ErrNotFound)
 	}
-	return decode([]byte(job), data, out)
+	return s.decode(tx, []byte(job), data, out)
 }
 
 // decode checks what it reads: a record that was edited by hand is refused
 // rather than believed.
-func decode(k, data []byte, out *record) error {
+func (s *store) decode(tx *bbolt.Tx, k, data []byte, out *record) error {
 	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("job state of %s is damaged: %w: move the state file away to start afresh", k, err)
+		return s.told(fmt.Errorf("record %.64q is damaged: %w: put the file back from a copy; %s", k, err, startAfresh))
 	}
-	if err := out.Status.Receipt.Job.Validate(); err != nil {
-		return fmt.Errorf("job state of %s was changed: %w: move the state file away to start afresh", k, err)
+	if err := s.verify(tx, k, *out); err != nil {
+		return s.told(err)
 	}
 	return nil
 }

@@ -28,11 +28,12 @@ func (s *Size) UnmarshalText(text []byte) error {
 		if !ok {
 			continue
 		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		if err != nil || n < 0 || n > (1<<53)/u.size {
+		// Unsigned, so that a sign is refused: a size is digits and a unit.
+		n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 63)
+		if err != nil || n > (1<<53)/uint64(u.size) {
 			break
 		}
-		*s = Size(n * u.size)
+		*s = Size(int64(n) * u.size)
 		return nil
 	}
 	return fmt.Errorf("%q is not a size: write a whole number with B, KiB, MiB, GiB or TiB, for example 256MiB", word)
@@ -55,8 +56,9 @@ type Duration time.Duration
 
 // UnmarshalText reads "10s".
 func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(strings.TrimSpace(string(text)))
-	if err != nil || v < 0 {
+	word := strings.TrimSpace(string(text))
+	v, err := time.ParseDuration(word)
+	if err != nil || v < 0 || strings.ContainsAny(word, "+-") {
 		return fmt.Errorf("%q is not a time span: write for example 10s", text)
 	}
 	*d = Duration(v)

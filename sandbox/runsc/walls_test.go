@@ -55,16 +55,3 @@ func TestProbeChangesItsOwnCopy(t *testing.T) {
 		t.Errorf("a probe changed the walls of another job: %+v", got)
 	}
 }
-
-func TestBoundedAddsAWallClock(t *testing.T) {
-	w := Walls{CPU: time.Second}
-	if got := w.bounded().Wall; got != 4*time.Second+startGrace {
-		t.Errorf("wall clock %s", got)
-	}
-	if got := (Walls{}).bounded().Wall; got != startGrace {
-		t.Errorf("wall clock %s", got)
-	}
-	if got := (Walls{Wall: time.Second}).bounded().Wall; got != time.Second {
-		t.Errorf("wall clock %s", got)
-	}
-}
