@@ -80,7 +80,7 @@ func (p *Processes) marked(ctx context.Context) (alive, left Observation, err er
 		return alive, left, err
 	}
 	defer end(&err)
-	scratch, err := os.MkdirTemp("", "control-processes-")
+	scratch, err := os.MkdirTemp(p.host.Temp, "control-processes-")
 	if err != nil {
 		return alive, left, err
 	}

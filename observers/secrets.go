@@ -26,6 +26,7 @@ import (
 // encodes what it read is not recognised; the canary's watch is what sees the
 // reading.
 type Secrets struct {
+	temp    string
 	secrets [][]byte
 
 	mu  sync.Mutex
@@ -36,8 +37,8 @@ type Secrets struct {
 const maxScratchRead = 256 << 20
 
 // NewSecrets returns the observer for this run's secrets, at least 16 bytes each.
-func NewSecrets(secrets []string) (*Secrets, error) {
-	s := &Secrets{saw: map[string][]string{}}
+func NewSecrets(h Host, secrets []string) (*Secrets, error) {
+	s := &Secrets{temp: h.Temp, saw: map[string][]string{}}
 	for _, v := range secrets {
 		if len(v) < 16 {
 			return nil, errors.New("watch secrets: one is too short to be told from chance")
@@ -75,7 +76,7 @@ func (s *Secrets) holds(data []byte) bool {
 // innocent file beside it.
 func (s *Secrets) Control(context.Context) (c Control) {
 	c = Control{Observer: s.Name(), Effect: "a secret of this run is put into a throwaway folder beside an innocent file", Want: "exactly that file"}
-	dir, err := os.MkdirTemp("", "tenwalls-secrets-")
+	dir, err := os.MkdirTemp(s.temp, "tenwalls-secrets-")
 	if err != nil {
 		c.Reason = err.Error()
 		return c

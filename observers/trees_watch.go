@@ -15,6 +15,8 @@ import (
 // more than the jobs do; so it has no Watch. A change that was undone between
 // Before and After is not seen.
 type Trees struct {
+	Temp string // where the control makes its throwaway tree, as [Host.Temp]
+
 	roots []string
 	trees map[string][]treeEntry
 }
@@ -70,7 +72,7 @@ func (t *Trees) After(ctx context.Context) Observation {
 // nothing was seen before it.
 func (t *Trees) Control(ctx context.Context) (c Control) {
 	c = Control{Observer: t.Name(), Effect: "one byte changes in a throwaway tree", Want: "no change before, then this one file"}
-	root, err := os.MkdirTemp("", "tenwalls-trees-")
+	root, err := os.MkdirTemp(t.Temp, "tenwalls-trees-")
 	if err != nil {
 		c.Reason = fmt.Sprintf("make control tree: %v", err)
 		return c

@@ -31,23 +31,25 @@ type eyes struct {
 // cannot be made is blind, and says why in its control: that is no error.
 func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 	h := observers.Local()
+	h.Temp = s.dir // what a crash leaves there goes with the run
 	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts()}
 	prefix := s.cfg.CgroupParent
 	spawn := act.Spawner{Host: h, Default: s.helpers()}
 	secrets := []string{s.neighbour.Secret}
-	for _, c := range s.image.Canaries {
-		secrets = append(secrets, c.Value)
+	if s.image != nil {
+		for _, c := range s.image.Canaries {
+			secrets = append(secrets, c.Value)
+		}
 	}
 	var err error
-	if e.secrets, err = observers.NewSecrets(secrets); err != nil {
+	if e.secrets, err = observers.NewSecrets(h, secrets); err != nil {
 		return nil, err
 	}
-	wire := &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}
 	makers := map[string]func() (observers.Observer, error){
-		"canary":     func() (observers.Observer, error) { return e.closing(observers.NewCanary(h, s.image.CanaryFiles())) },
+		"canary":     func() (observers.Observer, error) { return e.canary(s) },
 		"secrets":    func() (observers.Observer, error) { return e.secrets, nil },
-		"egress":     func() (observers.Observer, error) { return e.egress(s, wire) },
-		"link":       func() (observers.Observer, error) { return e.link(s, wire) },
+		"egress":     func() (observers.Observer, error) { return e.egress(s) },
+		"link":       func() (observers.Observer, error) { return e.link(s) },
 		"space":      func() (observers.Observer, error) { return observers.NewSpace(h, nil), nil },
 		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(h, prefix, spawn), nil },
 		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(h, prefix, spawn), nil },
@@ -56,22 +58,17 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(h, spawn), nil },
 		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(h), nil },
 		"namespaces": func() (observers.Observer, error) { return observers.NewNamespaces(h), nil },
-		"routes":     func() (observers.Observer, error) { return observers.NewRoutes(h, s.world.InPlace), nil },
+		"routes":     func() (observers.Observer, error) { return e.routes(s) },
 		"processes":  func() (observers.Observer, error) { return observers.NewProcesses(h, prefix, spawn), nil },
-		"residue": func() (observers.Observer, error) {
-			return observers.NewResidue(h, observers.Grounds{
-				State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
-				Cgroup: prefix, Scratch: s.dir, Spawn: spawn,
-			}), nil
-		},
-		"listing": func() (observers.Observer, error) { return newListing(s), nil },
-		"output":  func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
-		"census":  func() (observers.Observer, error) { return newCensus(s.allowList()), nil },
-		"clock":   func() (observers.Observer, error) { return clockObserver{}, nil },
+		"residue":    func() (observers.Observer, error) { return e.residue(s, spawn) },
+		"listing":    func() (observers.Observer, error) { return newListing(s), nil },
+		"output":     func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
+		"census":     func() (observers.Observer, error) { return newCensus(s.allowList()), nil },
+		"clock":      func() (observers.Observer, error) { return clockObserver{}, nil },
 	}
 	for name := range wanted {
 		if name == "trees" {
-			e.trees = &observers.Trees{}
+			e.trees = &observers.Trees{Temp: h.Temp}
 			continue
 		}
 		make := makers[name]
@@ -88,8 +85,18 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 	return e, nil
 }
 
-// closing notes that an observer has to be closed.
-func (e *eyes) closing(o *observers.Canary, err error) (observers.Observer, error) {
+// A run's scene has all its parts. Where [Examine] could not make one, the
+// observers that look at it cannot be made either, and say so.
+var (
+	errNoNetwork = errors.New("it looks at the network, which could not be made")
+	errNoImage   = errors.New("it looks at the image, which could not be made")
+)
+
+func (e *eyes) canary(s *Scene) (observers.Observer, error) {
+	if s.image == nil {
+		return nil, errNoImage
+	}
+	o, err := observers.NewCanary(e.host, s.image.CanaryFiles())
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,36 @@ func (e *eyes) closing(o *observers.Canary, err error) (observers.Observer, erro
 	return o, nil
 }
 
-func (e *eyes) egress(s *Scene, w *observers.Wire) (observers.Observer, error) {
+// wire is the place's link with its other end.
+func (s *Scene) wire() (*observers.Wire, error) {
+	if s.world == nil {
+		return nil, errNoNetwork
+	}
+	return &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}, nil
+}
+
+func (e *eyes) routes(s *Scene) (observers.Observer, error) {
+	if s.world == nil {
+		return nil, errNoNetwork
+	}
+	return observers.NewRoutes(e.host, s.world.InPlace), nil
+}
+
+func (e *eyes) residue(s *Scene, spawn observers.Spawner) (observers.Observer, error) {
+	if s.world == nil {
+		return nil, errNoNetwork
+	}
+	return observers.NewResidue(e.host, observers.Grounds{
+		State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
+		Cgroup: s.cfg.CgroupParent, Scratch: s.dir, Spawn: spawn,
+	}), nil
+}
+
+func (e *eyes) egress(s *Scene) (observers.Observer, error) {
+	w, err := s.wire()
+	if err != nil {
+		return nil, err
+	}
 	o, err := observers.NewEgress(w)
 	if err != nil {
 		return nil, err
@@ -111,7 +147,11 @@ func (e *eyes) egress(s *Scene, w *observers.Wire) (observers.Observer, error) {
 	return o, nil
 }
 
-func (e *eyes) link(s *Scene, w *observers.Wire) (observers.Observer, error) {
+func (e *eyes) link(s *Scene) (observers.Observer, error) {
+	w, err := s.wire()
+	if err != nil {
+		return nil, err
+	}
 	v4, _ := s.Destination("control")
 	o, err := observers.NewLink(w, v4)
 	if err != nil {

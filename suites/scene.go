@@ -73,8 +73,8 @@ func (s *Scene) Destination(cell string) (v4, v6 netip.Addr) { return s.world.De
 // accepted.
 const provisional = 5 * time.Minute
 
-// setScene makes everything that the run needs. On an error nothing is left.
-func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
+// enter takes the workshop for one run, in which nothing stands yet.
+func enter(cfg runsc.Config) (_ *Scene, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
 	}
@@ -89,12 +89,24 @@ func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
 	if s.shop, err = openWorkshop(cfg.StateDir, s.cgroups); err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// setScene makes everything that the run needs. On an error nothing is left.
+func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
+	s, err := enter(cfg)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.strike())
 		}
 	}()
 	if err := s.settle(); err != nil {
+		return nil, err
+	}
+	if _, err := s.gather(); err != nil {
 		return nil, err
 	}
 	g, gctx := errgroup.WithContext(ctx)
@@ -119,7 +131,7 @@ func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
 	return s, s.openRunner()
 }
 
-// settle makes the run's folders, its journal and its cgroup.
+// settle makes the run's folders and its journal.
 func (s *Scene) settle() error {
 	s.dir = filepath.Join(s.shop.runs(), s.Run)
 	for _, d := range []string{s.dir, filepath.Join(s.dir, "world"), filepath.Join(s.dir, "image")} {
@@ -136,11 +148,15 @@ func (s *Scene) settle() error {
 	s.cfg.StateDir = filepath.Join(s.dir, "runner")
 	s.neighbour = Neighbour{Job: id.New(sandbox.PrefixJob), Name: "submission-" + s.Nonce[:12] + ".txt", Secret: fixtures.NewSecret()}
 	s.neighbour.Folder = filepath.Join(s.cfg.StateDir, "jobs", string(s.neighbour.Job), "inputs")
+	return nil
+}
+
+// gather makes the run's cgroup, and that of its helpers in it.
+func (s *Scene) gather() (*cgroup.Group, error) {
 	if err := s.journal.Record("cgroup", s.cfg.CgroupParent); err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.cgroups.Create(s.helpers(), cgroup.Limits{SwapBytes: -1})
-	return err
+	return s.cgroups.Create(s.helpers(), cgroup.Limits{SwapBytes: -1})
 }
 
 // helpers is the cgroup of the harness's own processes: bystander and controls.
