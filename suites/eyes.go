@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"tenwalls.dev/harness/fixtures"
 	"tenwalls.dev/harness/internal/act"
 	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/reports"
 )
 
 // eyes are the observers of one run, with their controls.
@@ -54,7 +56,7 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(h, prefix, spawn), nil },
 		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(h, prefix, spawn), nil },
 		"memory":     func() (observers.Observer, error) { return observers.NewMemory(h, prefix, spawn), nil },
-		"oom":        func() (observers.Observer, error) { return observers.NewOOM(h, prefix, spawn), nil },
+		"oom":        func() (observers.Observer, error) { return e.oom(s, spawn) },
 		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(h, spawn), nil },
 		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(h), nil },
 		"namespaces": func() (observers.Observer, error) { return observers.NewNamespaces(h), nil },
@@ -127,6 +129,26 @@ func (e *eyes) residue(s *Scene, spawn observers.Spawner) (observers.Observer, e
 		State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
 		Cgroup: s.cfg.CgroupParent, Scratch: s.dir, Spawn: spawn,
 	}), nil
+}
+
+// oom tells the observer how many kills the whole set of trials causes. An
+// examination causes none beyond the control.
+func (e *eyes) oom(s *Scene, spawn observers.Spawner) (observers.Observer, error) {
+	o := observers.NewOOM(e.host, s.cfg.CgroupParent, spawn)
+	if s.runner != nil {
+		o.Expect(kills())
+	}
+	return o, nil
+}
+
+// kills counts the trials that want an OOM kill: each ends its own cell's job.
+func kills() (n int) {
+	for _, t := range Trials() {
+		if slices.ContainsFunc(t.Wants, func(w reports.Want) bool { return w.Observer == "oom" }) {
+			n++
+		}
+	}
+	return n
 }
 
 func (e *eyes) egress(s *Scene) (observers.Observer, error) {

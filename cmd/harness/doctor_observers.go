@@ -71,7 +71,7 @@ var remedies = map[string]string{
 	"memory":     controllers,
 	"processes":  controllers,
 	"bystander":  controllers,
-	"oom":        "a readable kernel log (/dev/kmsg, CAP_SYSLOG) of this machine, not a container's; after ten kills within 5 s the kernel writes no record: look again",
+	"oom":        "a readable kernel log (/dev/kmsg, CAP_SYSLOG) of this machine, not a container's",
 	"canary":     "a kernel with fanotify (CONFIG_FANOTIFY) and CAP_SYS_ADMIN",
 	"egress":     "a kernel with nf_tables (modprobe nf_tables)",
 	"link":       "a kernel with veth (modprobe veth)",
