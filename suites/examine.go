@@ -21,6 +21,7 @@ const (
 	PartFolder  = "state_dir"
 	PartCgroups = "cgroups writable"
 	PartSwap    = "swap accounting"
+	PartHelpers = "helper processes"
 	PartTmpfs   = "tmpfs"
 	PartNetwork = "network"
 	PartImage   = "image and overlay"
@@ -62,7 +63,7 @@ func Examine(ctx context.Context, cfg runsc.Config) (x Examination, err error) {
 	if !x.try(PartFolder, "a run's folder with its journal was made in "+s.shop.runs(), s.settle()) {
 		return x, nil
 	}
-	x.group(s)
+	x.group(ctx, s)
 	x.try(PartTmpfs, "a sized one was mounted and unmounted", s.tmpfs())
 	s.world, err = fixtures.NewWorld(ctx, filepath.Join(s.dir, "world"), "place", s.journal)
 	x.try(PartNetwork, "two namespaces and a veth pair were made", err)
@@ -81,12 +82,14 @@ func (x *Examination) try(name, seen string, err error) bool {
 	return err == nil
 }
 
-// group makes the run's cgroup and looks whether the kernel accounts swap in it.
-func (x *Examination) group(s *Scene) {
+// group makes the run's cgroup, looks whether the kernel accounts swap in it, and
+// starts a first child there, by which the machine's pace is known.
+func (x *Examination) group(ctx context.Context, s *Scene) {
 	g, err := s.gather()
 	if x.try(PartCgroups, "a group was made and limited", err) {
 		_, err = g.SwapUsage()
 		x.try(PartSwap, "the kernel accounts swap for each cgroup", err)
+		x.try(PartHelpers, "the program starts itself again in that group", s.measure(ctx))
 	}
 }
 

@@ -26,7 +26,7 @@ func TestExamineWithoutImage(t *testing.T) {
 			t.Errorf("%s: %q, %v", p.Name, p.Seen, p.Err)
 		}
 	}
-	if want := 6; len(x.Parts) != want {
+	if want := 7; len(x.Parts) != want {
 		t.Errorf("%d parts, want %d", len(x.Parts), want)
 	}
 	for _, c := range x.Controls {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"tenwalls.dev/harness/fixtures"
 	"tenwalls.dev/harness/internal/act"
@@ -25,6 +26,7 @@ type eyes struct {
 	controls map[string][]observers.Control // by observer
 	closers  []func() error
 	inForce  readback
+	within   time.Duration // the controls, all at once
 
 	mu sync.Mutex
 }
@@ -34,7 +36,7 @@ type eyes struct {
 func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 	h := observers.Local()
 	h.Temp = s.dir // what a crash leaves there goes with the run
-	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts()}
+	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts(), within: s.within(controlWithin)}
 	prefix := s.cfg.CgroupParent
 	spawn := act.Spawner{Host: h, Default: s.helpers()}
 	secrets := []string{s.neighbour.Secret}
@@ -196,7 +198,7 @@ func (s *Scene) destinations() map[string][]netip.Addr {
 // control runs every observer's control at once, before the first attempt. The
 // observers whose control needs a running sandbox are controlled there.
 func (e *eyes) control(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, controlWithin)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	var wg sync.WaitGroup
 	run := func(name string, control func(context.Context) observers.Control) {

@@ -45,6 +45,7 @@ type Scene struct {
 	key       ed25519.PrivateKey
 	neighbour Neighbour
 	listeners []net.Listener
+	slow      float64 // how many times slower than usual this machine is
 	until     time.Time
 }
 
@@ -110,6 +111,7 @@ func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
 		return nil, err
 	}
 	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.measure(gctx) })
 	g.Go(func() (err error) {
 		s.identity, err = runsc.Identify(gctx, cfg.Runtime.Path)
 		return err

@@ -52,6 +52,7 @@ var partRemedies = map[string]string{
 	suites.PartFolder:  "name another state_dir in a configuration: one that root can write to, and that no other harness works in now",
 	suites.PartCgroups: "let the harness write below the cgroup root: not in a container with a read-only cgroup file system",
 	suites.PartSwap:    "turn swap off (swapoff -a), or boot with swapaccount=1",
+	suites.PartHelpers: "a /proc that is mounted, for /proc/self/exe, and a cgroup in which processes can be started",
 	suites.PartTmpfs:   "run where mount(2) is allowed: as real root with CAP_SYS_ADMIN",
 	suites.PartNetwork: "load the kernel modules veth and nf_tables, and allow network namespaces",
 	suites.PartImage:   "a kernel with overlayfs (modprobe overlay); with image: set, a base image that can be read",
