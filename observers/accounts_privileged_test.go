@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -210,4 +211,51 @@ func TestProcessLeftBehindIsFoundAfterItEscaped(t *testing.T) {
 	g.Expect(obs.Values["descendants"].After).To(BeEquivalentTo(1))
 	g.Expect(obs.Values["by_files"].After).To(BeEquivalentTo(1))
 	g.Expect(obs.Found).To(ConsistOf(And(ContainSubstring(fmt.Sprint(p.Pid)), ContainSubstring("known as the job's"), ContainSubstring("cmdline names job-mark"))))
+}
+
+// Where the kernel has written all its records, the control waits for the next
+// window and sees there.
+func TestOOMControlBeyondTheRateLimit(t *testing.T) {
+	g := NewWithT(t)
+	h, prefix := Local(), runPrefix(t)
+	o := NewOOM(h, prefix, reexec{h})
+	for range 3 { // a window may end just before the control
+		exhaust(t, o, prefix)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		c := o.Control(ctx)
+		cancel()
+		t.Logf("%+v", c)
+		g.Expect(c.Passed).To(BeTrue(), c.Reason)
+		if strings.Contains(c.Seen, "the second time") {
+			return
+		}
+	}
+	t.Error("no control met the rate limit, so this shows nothing")
+}
+
+// exhaust kills until a record is left out.
+func exhaust(t *testing.T, o *OOM, prefix string) {
+	t.Helper()
+	for range 4 * oomBurst {
+		ours, start := job(t, prefix, ActHog, cgroup.Limits{MemoryBytes: 16 << 20})
+		w, err := o.Watch(t.Context(), Subject{Cgroup: ours.Path()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := start().Wait(); err != nil {
+			t.Fatal(err)
+		}
+		w.Ended()
+		obs := w.Stored()
+		if obs.Lost != "" {
+			if !strings.Contains(obs.Lost, "rate limit") {
+				t.Fatal(obs.Lost)
+			}
+			return
+		}
+		if obs.Values["own"].After != 1 {
+			t.Fatalf("neither seen nor lost: %+v", obs)
+		}
+	}
+	t.Fatal("the kernel wrote every record")
 }

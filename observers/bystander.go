@@ -13,16 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stall is how long an answer may take before the bystander counts as stalled.
+// stall is how long an answer may take, on a machine at rest, before the
+// bystander counts as stalled. Where the bystander itself took long to start,
+// before any job of its watch, the machine is slow for another reason than the
+// job, and the bound is longer by as much; see [Slowness].
 const stall = 2 * time.Second
+
+// glance is how long one sample waits for an answer. What takes longer is looked
+// for again by the next, so that no other observer misses its turn meanwhile.
+const glance = 20 * time.Millisecond
 
 // Bystander is the observer "bystander": a process of the harness, outside any
 // job, that answers each byte with a byte. A job that takes the host's memory
 // or processors shows in it.
 //
 // Values: "alive" 1 or 0 (count; worst is the least), "latency" of an answer in
-// ns (worst is the longest; after [stall] it is cut and the bystander counts as
-// not alive), "swapped" in bytes (VmSwap of proc_pid_status(5)). All watches of
+// ns (worst is the longest; beyond 20 ms as seen by the next look; after [stall],
+// or longer on a slow machine, the bystander counts as not alive), "swapped" in bytes (VmSwap of proc_pid_status(5)). All watches of
 // one observer share one process; it lives while there is a watch.
 type Bystander struct {
 	host  Host
@@ -41,8 +48,10 @@ func (*Bystander) Name() string { return "bystander" }
 
 // echoer is a process with [ActEcho] and our end of its channel.
 type echoer struct {
-	process *os.Process
-	channel *os.File
+	process  *os.Process
+	channel  *os.File
+	sent     time.Time     // of the byte that was not answered yet; zero when there is none
+	patience time.Duration // how long an answer may take
 }
 
 // pulse is one look at an echoer.
@@ -50,6 +59,7 @@ type pulse struct {
 	alive   int64
 	latency time.Duration
 	swapped int64
+	pending bool   // its answer has not come, and may
 	why     string // why it is not alive
 }
 
@@ -63,11 +73,18 @@ func (b *Bystander) start(ctx context.Context) (*echoer, error) {
 		return nil, errors.Join(fmt.Errorf("start bystander: %w", err), unix.Close(pair[0]), unix.Close(pair[1]))
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "bystander"), os.NewFile(uintptr(pair[1]), "bystander")
+	began := time.Now()
 	process, err := b.spawn.Spawn(ctx, Child{Act: ActEcho, Stdio: theirs})
 	if err := errors.Join(err, theirs.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start bystander: %w", err), ours.Close())
 	}
-	return &echoer{process: process, channel: ours}, nil
+	e := &echoer{process: process, channel: ours, patience: stretched(stall, slowest)}
+	// The first answer includes the child's own start. That is no disturbance
+	// but the measure of this machine.
+	if first := e.await(ctx, b.host); first.alive == 1 {
+		e.patience = stretched(stall, slowness(time.Since(began)))
+	}
+	return e, nil
 }
 
 func (e *echoer) end() error {
@@ -76,20 +93,43 @@ func (e *echoer) end() error {
 	return err
 }
 
-// pulse sends a byte and waits for its echo.
+// await takes the pulse until it is answered, until the answer takes too long, or
+// until ctx ends.
+func (e *echoer) await(ctx context.Context, h Host) pulse {
+	for {
+		p := e.pulse(h)
+		if !p.pending {
+			return p
+		}
+		if err := ctx.Err(); err != nil {
+			return pulse{latency: p.latency, why: fmt.Sprintf("the bystander, process %d, has not answered: %v", e.process.Pid, err)}
+		}
+	}
+}
+
+// pulse sends a byte, unless one is on its way, and waits a [glance] for its
+// echo. When that is not there by then and may still come, the bystander is
+// alive, with the latency that the answer has by now.
 func (e *echoer) pulse(h Host) (p pulse) {
-	started := time.Now()
-	answer := []byte{0}
-	err := e.channel.SetDeadline(started.Add(stall))
-	if err == nil {
-		_, err = e.channel.Write([]byte{1})
+	var err error
+	if e.sent.IsZero() {
+		e.sent = time.Now()
+		_, err = e.channel.Write([]byte{1}) // the channel holds a byte at least
 	}
 	if err == nil {
-		_, err = e.channel.Read(answer)
+		err = e.channel.SetReadDeadline(time.Now().Add(glance))
 	}
-	p.latency = time.Since(started)
-	if err != nil {
-		p.why = fmt.Sprintf("the bystander, process %d, does not answer: %v", e.process.Pid, err)
+	if err == nil {
+		_, err = e.channel.Read([]byte{0})
+	}
+	p.latency = time.Since(e.sent)
+	switch {
+	case err == nil:
+		e.sent = time.Time{}
+	case errors.Is(err, os.ErrDeadlineExceeded) && p.latency < e.patience:
+		p.pending = true
+	default:
+		p.why = fmt.Sprintf("the bystander, process %d, does not answer: %v after %v", e.process.Pid, err, p.latency)
 		return p
 	}
 	if p.swapped, err = swapped(h, e.process.Pid); err != nil {
@@ -136,9 +176,9 @@ func (b *Bystander) Control(ctx context.Context) (c Control) {
 			c = failed(c, err)
 		}
 	}()
-	before := e.pulse(b.host)
+	before := e.await(ctx, b.host)
 	reap(e.process)
-	after := e.pulse(b.host)
+	after := e.await(ctx, b.host)
 	word := map[int64]string{0: "dead", 1: "alive"}
 	c.Seen = word[before.alive] + " before, " + word[after.alive] + " after"
 	c.Passed = before.alive == 1 && after.alive == 0
@@ -160,11 +200,7 @@ func (b *Bystander) Watch(ctx context.Context, s Subject) (Watch, error) {
 		b.one = e
 	}
 	b.watches++
-	// The first answer includes the child's own start, which is no disturbance.
-	first := b.one.pulse(b.host)
-	if first.alive == 1 {
-		first = b.one.pulse(b.host)
-	}
+	first := b.one.await(ctx, b.host)
 	w := &bystanderWatch{Bystander: b, o: Observation{Observer: b.Name(), Place: s.Place, Values: map[string]Reading{
 		"alive":   {Before: first.alive, Worst: first.alive, Unit: "count"},
 		"latency": {Before: int64(first.latency), Worst: int64(first.latency), Unit: "ns"},
@@ -215,7 +251,7 @@ func (w *bystanderWatch) take(p pulse) {
 func (w *bystanderWatch) Stored() Observation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.take(w.one.pulse(w.host))
+	w.take(w.one.await(context.Background(), w.host))
 	w.o.Samples++
 	w.watches--
 	if w.watches == 0 {

@@ -151,8 +151,10 @@ func (e *Egress) of(place string, all bool) []netip.Addr {
 }
 
 // controlWait bounds the wait for datagrams that were sent but not yet counted:
-// the kernel may hand a frame over to its softirq thread.
-const controlWait = 2 * time.Second
+// the kernel may hand a frame over to its softirq thread, which on a loaded
+// machine waits for its turn. The count is awaited, so that only a counter that
+// does not count takes so long.
+const controlWait = 10 * time.Second
 
 // Control sends one datagram from the place to each watched destination: each
 // counter must show exactly it. It covers the destinations given so far.

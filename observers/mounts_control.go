@@ -19,14 +19,14 @@ import (
 //
 // The thread has a mount namespace and a descriptor table of its own and ends
 // with the control, so nothing stays behind, also after a crash, apart from a
-// folder in the system's temporary folder.
+// folder in [Host.Temp].
 func (o *Mounts) Control(ctx context.Context) (c Control) {
 	c = Control{
 		Observer: o.Name(),
 		Effect:   "one thread mounts and opens a folder that wasn't granted",
 		Want:     "exactly one more foreign mount and one more foreign folder, by name",
 	}
-	folder, err := os.MkdirTemp("", "tenwalls-mounts-")
+	folder, err := os.MkdirTemp(o.host.Temp, "tenwalls-mounts-")
 	if err != nil {
 		c.Reason = fmt.Sprintf("make control folder: %v", err)
 		return c

@@ -27,6 +27,11 @@ type Host struct {
 	Sys    string // root of sysfs, usually /sys
 	Cgroup string // root of the cgroup file systems, usually /sys/fs/cgroup
 	Kmsg   string // the kernel's log device, usually /dev/kmsg (kmsg format, see Documentation/ABI/testing/dev-kmsg)
+
+	// Temp is where controls make throwaway files, so that what a crash leaves
+	// of them is below a folder that somebody sweeps. Empty is the system's
+	// temporary folder.
+	Temp string
 }
 
 // Local returns the machine's own views.

@@ -18,7 +18,8 @@ import (
 //
 // Values in processes, zombies left out:
 //
-//   - "in_cgroup": in the job's cgroup or below it, in any hierarchy;
+//   - "in_cgroup": in the job's cgroup or below it, in any hierarchy that has a
+//     controller which the harness uses;
 //   - "descendants": of a process that was seen to be the job's before, by
 //     parent, process group or session, wherever it is now: a process that was
 //     seen once stays known when its parent ends and when it leaves the cgroup;
@@ -80,7 +81,7 @@ func (p *Processes) marked(ctx context.Context) (alive, left Observation, err er
 		return alive, left, err
 	}
 	defer end(&err)
-	scratch, err := os.MkdirTemp("", "control-processes-")
+	scratch, err := os.MkdirTemp(p.host.Temp, "control-processes-")
 	if err != nil {
 		return alive, left, err
 	}

@@ -2,21 +2,26 @@ package observers
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// process is one live process of a scan.
+// process is one process of a scan, as it was read.
 type process struct {
 	identity
 	parent, group, session int
+	running                bool // neither ended nor a zombie, which runs no more
 	inCgroup               bool
+	remembered             bool // it was read by an earlier scan
 }
 
 // identity tells a process from a later one with the same pid. The inode of
@@ -27,34 +32,56 @@ type identity struct {
 	inode uint64
 }
 
-// scanner reads a /proc, three system calls a file. Reading two files of every
-// process of a busy machine takes too long to be done every few milliseconds
-// (about 18 us a process), so it reads only those that skip does not hold.
+// scanner reads a /proc. Reading a file of every process of a busy machine takes
+// too long to be done every few milliseconds (about 8 us a process), so whoever
+// scans reads only those that it has not read before.
 type scanner struct {
 	proc string
+	dir  int // /proc itself, while it is open
 	buf  []byte
+	name []byte     // of the file that is read
+	ids  []identity // of the last listing
 }
 
-// list returns the machine's processes: one listing, no file is read.
-func (s *scanner) list() ([]identity, error) {
-	if s.buf == nil {
-		s.buf = make([]byte, 32<<10)
-	}
+// open holds /proc, so that each file is found from there.
+func (s *scanner) open() error {
 	dir, err := unix.Open(s.proc, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: s.proc, Err: err}
+		return &os.PathError{Op: "open", Path: s.proc, Err: err}
 	}
-	defer unix.Close(dir)
-	var out []identity
+	s.dir = dir
+	if s.buf == nil {
+		s.buf, s.name = make([]byte, 32<<10), make([]byte, 0, 32)
+	}
+	return nil
+}
+
+func (s *scanner) close() error { return unix.Close(s.dir) }
+
+// list returns the machine's processes: one listing, no file is read.
+func (s *scanner) list() (out []identity, err error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return s.entries()
+}
+
+// entries is list of a /proc that is open and was not listed yet. It is sorted by
+// pid, as the kernel lists it, and good until the next.
+func (s *scanner) entries() ([]identity, error) {
+	s.ids = s.ids[:0]
 	for {
-		n, err := unix.ReadDirent(dir, s.buf)
+		n, err := unix.ReadDirent(s.dir, s.buf)
 		if err != nil {
 			return nil, &os.PathError{Op: "list", Path: s.proc, Err: err}
 		}
 		if n == 0 {
-			return out, nil
+			// The kernel's order is no promise, and a made /proc has another.
+			slices.SortFunc(s.ids, func(a, b identity) int { return cmp.Compare(a.pid, b.pid) })
+			return s.ids, nil
 		}
-		out = appendEntries(out, s.buf[:n])
+		s.ids = appendEntries(s.ids, s.buf[:n])
 	}
 }
 
@@ -76,67 +103,41 @@ func appendEntries(out []identity, b []byte) []identity {
 	return out
 }
 
-// scan returns the machine's processes, without those that skip says are of no
-// interest, without zombies, which run no more, without kernel threads and
-// without the caller. A process that ends meanwhile is left out.
-func (s *scanner) scan(cgroup string, skip func(identity) bool) ([]process, error) {
-	list, err := s.list()
-	if err != nil {
-		return nil, fmt.Errorf("scan processes: %w", err)
-	}
-	dir, err := unix.Open(s.proc, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("scan processes: %w", &os.PathError{Op: "open", Path: s.proc, Err: err})
-	}
-	defer unix.Close(dir)
-	var found []process
-	for _, id := range list {
-		if id.pid == os.Getpid() || skip(id) {
-			continue
-		}
-		p, alive, err := s.one(dir, id, []byte(cgroup))
-		if err != nil && !ended(err) {
-			return nil, fmt.Errorf("scan processes: %w", err)
-		}
-		if err == nil && alive {
-			found = append(found, p)
-		}
-	}
-	return found, nil
-}
-
 // kthreadd is the process that makes all kernel threads.
 const kthreadd = 2
 
-func (s *scanner) one(dir int, id identity, group []byte) (p process, alive bool, err error) {
-	name := strconv.Itoa(id.pid)
-	data, err := s.read(dir, name, "/stat")
+// one reads a process. One that has just ended is not running.
+func (s *scanner) one(id identity) (process, error) {
+	data, err := s.stat(id.pid)
+	if ended(err) {
+		return process{identity: id}, nil
+	}
 	if err != nil {
-		return p, false, err
+		return process{}, err
 	}
-	p, alive, err = parseStat(data)
+	p, err := parseStat(data)
 	if err != nil {
-		return p, false, fmt.Errorf("%s/%s/stat: %w", s.proc, name, err)
+		return process{}, fmt.Errorf("%s/%d/stat: %w", s.proc, id.pid, err)
 	}
-	if !alive || p.parent == kthreadd {
-		return p, false, nil
-	}
-	data, err = s.read(dir, name, "/cgroup")
-	if err != nil {
-		return p, false, err
-	}
-	p.identity, p.inCgroup = id, memberOf(data, group)
-	return p, true, nil
+	p.identity = id
+	return p, nil
 }
 
-func (s *scanner) read(dir int, name, file string) ([]byte, error) {
-	fd, err := unix.Openat(dir, name+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: s.proc + "/" + name + file, Err: err}
+// stat reads /proc/PID/stat by three raw calls into one buffer. Opening and
+// reading it wait for nothing, so Go's scheduler need not be told of each call,
+// which together with the allocations of a name costs a fifth of the time.
+func (s *scanner) stat(pid int) ([]byte, error) {
+	s.name = append(strconv.AppendInt(s.name[:0], int64(pid), 10), "/stat\x00"...)
+	fd, _, errno := unix.RawSyscall6(unix.SYS_OPENAT, uintptr(s.dir), uintptr(unsafe.Pointer(&s.name[0])), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		return nil, &os.PathError{Op: "open", Path: fmt.Sprintf("%s/%d/stat", s.proc, pid), Err: errno}
 	}
-	n, err := unix.Read(fd, s.buf)
-	if err := errors.Join(err, unix.Close(fd)); err != nil {
-		return nil, &os.PathError{Op: "read", Path: s.proc + "/" + name + file, Err: err}
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&s.buf[0])), uintptr(len(s.buf)))
+	if _, _, e := unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0); errno == 0 {
+		errno = e
+	}
+	if errno != 0 {
+		return nil, &os.PathError{Op: "read", Path: fmt.Sprintf("%s/%d/stat", s.proc, pid), Err: errno}
 	}
 	return s.buf[:n], nil
 }
@@ -148,21 +149,28 @@ func ended(err error) bool {
 
 // parseStat reads fields 3 to 6 of proc_pid_stat(5): state, parent, process
 // group and session. The name, field 2, may hold anything, also brackets.
-func parseStat(data []byte) (p process, alive bool, err error) {
+func parseStat(data []byte) (p process, err error) {
 	i := bytes.LastIndexByte(data, ')')
 	if i < 0 {
-		return p, false, errors.New("no name in brackets")
+		return p, errors.New("no name in brackets")
 	}
-	fields := bytes.Fields(data[i+1:])
-	if len(fields) < 4 {
-		return p, false, errors.New("cut short")
-	}
-	for j, to := range []*int{&p.parent, &p.group, &p.session} {
-		if *to, err = strconv.Atoi(string(fields[j+1])); err != nil {
-			return p, false, err
+	fields := 0
+	for field := range bytes.FieldsSeq(data[i+1:]) {
+		switch fields {
+		case 0:
+			p.running = field[0] != 'Z' && field[0] != 'X'
+		case 1:
+			p.parent, err = strconv.Atoi(string(field))
+		case 2:
+			p.group, err = strconv.Atoi(string(field))
+		case 3:
+			p.session, err = strconv.Atoi(string(field))
+		}
+		if fields++; err != nil || fields == 4 {
+			return p, err
 		}
 	}
-	return p, fields[0][0] != 'Z' && fields[0][0] != 'X', nil
+	return p, errors.New("cut short")
 }
 
 // memberOf says whether a /proc/PID/cgroup, lines of id:controllers:path, names

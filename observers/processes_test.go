@@ -1,6 +1,7 @@
 package observers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,17 +12,75 @@ import (
 
 const scanJob = "/tenwalls/none/job"
 
-// armedScan watches a made /proc in which one process was there before.
-func armedScan(t *testing.T) (w *processesWatch, root string) {
-	t.Helper()
-	root = t.TempDir()
-	fixtureProcess(t, root, 100001, 1, "/system")
-	p := NewProcesses(Host{Proc: root, Cgroup: "testdata/cgroup/v1"}, "/tenwalls/none", nil)
+// madeHost is a made /proc beside made cgroups, of version 2.
+type madeHost struct {
+	tb           testing.TB
+	proc, cgroup string
+}
+
+func newMadeHost(tb testing.TB) *madeHost {
+	tb.Helper()
+	m := &madeHost{tb: tb, proc: tb.TempDir(), cgroup: tb.TempDir()}
+	m.write(filepath.Join(m.cgroup, "cgroup.controllers"), "memory pids\n")
+	return m
+}
+
+func (m *madeHost) write(name, text string) {
+	m.tb.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		m.tb.Fatal(err)
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		m.tb.Fatal(err)
+	}
+}
+
+// stat is the one file that a scan reads of a process.
+func (m *madeHost) stat(pid int, state string, parent, group, session int) {
+	m.tb.Helper()
+	name := filepath.Join(m.proc, fmt.Sprint(pid), "stat")
+	if err := os.RemoveAll(name); err != nil {
+		m.tb.Fatal(err)
+	}
+	m.write(name, fmt.Sprintf("%d (a) b (c) %s %d %d %d 0 -1 4194560 9000 80000 50 200 10 20 30 40 20 0 9 0 4242 1270833152\n", pid, state, parent, group, session))
+}
+
+// process makes one that runs, leads its own group and session, and is in the
+// cgroup.
+func (m *madeHost) process(pid, parent int, cgroup string) {
+	m.tb.Helper()
+	m.stat(pid, "S", parent, pid, pid)
+	m.write(filepath.Join(m.cgroup, cgroup, "cgroup.procs"), fmt.Sprintln(pid))
+}
+
+func (m *madeHost) end(pid int) {
+	m.tb.Helper()
+	if err := os.RemoveAll(filepath.Join(m.proc, fmt.Sprint(pid))); err != nil {
+		m.tb.Fatal(err)
+	}
+}
+
+func (m *madeHost) arm() *processesWatch {
+	m.tb.Helper()
+	p := NewProcesses(Host{Proc: m.proc, Cgroup: m.cgroup}, "/tenwalls/none", nil)
 	w, err := p.arm(Subject{Cgroup: scanJob, Container: "box-1", Scratch: "/var/scratch/1"})
 	if err != nil {
-		t.Fatal(err)
+		m.tb.Fatal(err)
 	}
-	return w, root
+	return w
+}
+
+// armedScan watches a made /proc in which one process was there before.
+func armedScan(t *testing.T) (*processesWatch, *madeHost) {
+	t.Helper()
+	m := newMadeHost(t)
+	m.process(100001, 1, "/system")
+	return m.arm(), m
 }
 
 func after(w Watch, name string) func() int64 {
@@ -31,10 +90,10 @@ func after(w Watch, name string) func() int64 {
 
 func TestProcessesByCgroup(t *testing.T) {
 	g := NewWithT(t)
-	w, root := armedScan(t)
-	fixtureProcess(t, root, 100002, 1, scanJob)
-	fixtureProcess(t, root, 100003, 1, scanJob+"/sub")
-	fixtureProcess(t, root, 100004, 1, scanJob+"2") // another job
+	w, m := armedScan(t)
+	m.process(100002, 1, scanJob)
+	m.process(100003, 1, scanJob+"/sub")
+	m.process(100004, 1, scanJob+"2") // another job
 	obs := w.Stored()
 	g.Expect(obs.Values["in_cgroup"]).To(Equal(Reading{Worst: 2, After: 2, Unit: "processes"}))
 	g.Expect(obs.Values["descendants"].After).To(BeEquivalentTo(2))
@@ -43,20 +102,20 @@ func TestProcessesByCgroup(t *testing.T) {
 
 func TestProcessesByAncestry(t *testing.T) {
 	g := NewWithT(t)
-	w, root := armedScan(t)
-	fixtureProcess(t, root, 100009, 1, scanJob)
-	fixtureProcess(t, root, 100003, 100009, "/") // a child with a lower pid, outside
+	w, m := armedScan(t)
+	m.process(100009, 1, scanJob)
+	m.process(100003, 100009, "/") // a child with a lower pid, outside
 	w.Sample()
 	g.Expect(w.o.Values["descendants"].Worst).To(BeEquivalentTo(2))
 	// The parent ends, the child is the init's now: known still.
-	g.Expect(os.RemoveAll(filepath.Join(root, "100009"))).To(Succeed())
-	fixtureProcess(t, root, 100003, 1, "/")
+	m.end(100009)
+	m.process(100003, 1, "/")
 	w.Sample()
 	g.Expect(w.o.Values["descendants"].After).To(BeEquivalentTo(1))
 	// Its pid becomes another process's: that one is not the job's. The old
 	// folder is kept, renamed, so that its inode is not given again.
-	g.Expect(os.Rename(filepath.Join(root, "100003"), filepath.Join(root, "kept"))).To(Succeed())
-	fixtureProcess(t, root, 100003, 1, "/")
+	g.Expect(os.Rename(filepath.Join(m.proc, "100003"), filepath.Join(m.proc, "kept"))).To(Succeed())
+	m.process(100003, 1, "/")
 	obs := w.Stored()
 	g.Expect(obs.Values["descendants"]).To(Equal(Reading{Worst: 2, After: 0, Unit: "processes"}))
 	g.Expect(obs.Found).To(BeEmpty())
@@ -64,13 +123,13 @@ func TestProcessesByAncestry(t *testing.T) {
 
 func TestProcessOfAKnownGroupIsTheJobs(t *testing.T) {
 	g := NewWithT(t)
-	w, root := armedScan(t)
-	fixtureProcess(t, root, 100009, 1, scanJob)
+	w, m := armedScan(t)
+	m.process(100009, 1, scanJob)
 	w.Sample()
-	g.Expect(os.RemoveAll(filepath.Join(root, "100009"))).To(Succeed())
+	m.end(100009)
 	// Its child was never seen with its parent, but kept its session.
-	fixtureProcess(t, root, 100010, 1, "/")
-	g.Expect(os.WriteFile(filepath.Join(root, "100010", "stat"), []byte("100010 (x) S 1 100010 100009 0\n"), 0o644)).To(Succeed())
+	m.process(100010, 1, "/")
+	m.stat(100010, "S", 1, 100010, 100009)
 	g.Expect(after(w, "descendants")()).To(BeEquivalentTo(1))
 }
 
@@ -88,10 +147,10 @@ func TestProcessesByFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w, root := armedScan(t)
+			w, m := armedScan(t)
 			for _, pid := range []int{100001, 100002} { // the first was there before: not the job's
-				fixtureProcess(t, root, pid, 1, "/")
-				dir := filepath.Join(root, fmt.Sprint(pid))
+				m.process(pid, 1, "/")
+				dir := filepath.Join(m.proc, fmt.Sprint(pid))
 				g.Expect(os.MkdirAll(filepath.Join(dir, "fd"), 0o755)).To(Succeed())
 				if tc.file != "" {
 					g.Expect(os.WriteFile(filepath.Join(dir, tc.file), []byte(tc.text), 0o644)).To(Succeed())
@@ -109,12 +168,12 @@ func TestProcessesByFiles(t *testing.T) {
 
 func TestProcessesThatDoNotCount(t *testing.T) {
 	g := NewWithT(t)
-	w, root := armedScan(t)
-	fixtureProcess(t, root, 100002, kthreadd, scanJob)
-	fixtureProcess(t, root, os.Getpid(), 1, scanJob)
-	fixtureProcess(t, root, 100003, 1, scanJob)
-	g.Expect(os.WriteFile(filepath.Join(root, "100003", "stat"), []byte("100003 (x) S) Z 1 1 1 0\n"), 0o644)).To(Succeed())
-	g.Expect(os.Mkdir(filepath.Join(root, "100004"), 0o755)).To(Succeed()) // just ended
+	w, m := armedScan(t)
+	m.process(100002, kthreadd, scanJob)
+	m.process(os.Getpid(), 1, scanJob)
+	m.process(100003, 1, scanJob)
+	m.stat(100003, "Z", 1, 100003, 100003)
+	g.Expect(os.Mkdir(filepath.Join(m.proc, "100004"), 0o755)).To(Succeed()) // just ended
 	obs := w.Stored()
 	g.Expect(obs.Lost).To(BeEmpty())
 	g.Expect(obs.Values["in_cgroup"].After).To(BeZero())
@@ -122,10 +181,83 @@ func TestProcessesThatDoNotCount(t *testing.T) {
 
 func TestProcessesSayWhatTheyCannotRead(t *testing.T) {
 	g := NewWithT(t)
-	w, root := armedScan(t)
-	fixtureProcess(t, root, 100002, 1, scanJob)
-	g.Expect(os.WriteFile(filepath.Join(root, "100002", "stat"), []byte("100002 (x"), 0o644)).To(Succeed())
+	w, m := armedScan(t)
+	m.process(100002, 1, scanJob)
+	g.Expect(os.WriteFile(filepath.Join(m.proc, "100002", "stat"), []byte("100002 (x"), 0o644)).To(Succeed())
 	g.Expect(w.Stored().Lost).To(ContainSubstring("100002/stat: no name in brackets"))
 	_, err := NewProcesses(Host{Proc: "/nonexistent", Cgroup: "testdata/cgroup/v1"}, "/x", nil).Watch(t.Context(), Subject{Cgroup: "/x/y"})
 	g.Expect(err).To(MatchError(os.ErrNotExist))
+}
+
+// Who came after the watch was armed is read once, and again when what it comes
+// from turns out to be the job's.
+func TestProcessesAreReadOnce(t *testing.T) {
+	g := NewWithT(t)
+	w, m := armedScan(t)
+	m.process(100002, 1, "/other")
+	m.process(100003, 100002, "/other") // its child
+	m.process(100004, 100002, "/other") // another, which will be a zombie
+	m.process(100005, 100002, "/other") // and one that will have another parent
+	m.process(100006, 1, "/other")
+	w.Sample()
+	g.Expect(w.o.Values["descendants"].After).To(BeZero())
+	g.Expect(w.last).To(HaveLen(5))
+	// A file that is not there is not read.
+	for _, pid := range []string{"100004", "100006"} {
+		g.Expect(os.Remove(filepath.Join(m.proc, pid, "stat"))).To(Succeed())
+	}
+	w.Sample()
+	g.Expect(w.last).To(HaveLen(5))
+	// The parent enters the job's cgroup late.
+	m.write(filepath.Join(m.cgroup, scanJob, "cgroup.procs"), "100002\n")
+	m.stat(100004, "Z", 100002, 100004, 100004)
+	m.stat(100005, "S", 1, 100005, 100005)
+	obs := w.Stored()
+	g.Expect(obs.Lost).To(BeEmpty())
+	g.Expect(obs.Values["in_cgroup"].After).To(BeEquivalentTo(1))
+	g.Expect(obs.Values["descendants"].After).To(BeEquivalentTo(2))
+	g.Expect(obs.Found).To(ConsistOf(ContainSubstring("process 100002"), ContainSubstring("process 100003")))
+}
+
+// The job's own are read each time.
+func TestProcessOfTheJobBecomesAZombie(t *testing.T) {
+	g := NewWithT(t)
+	w, m := armedScan(t)
+	m.process(100002, 1, scanJob)
+	m.process(100003, 100002, "/")
+	w.Sample()
+	g.Expect(w.o.Values["descendants"].After).To(BeEquivalentTo(2))
+	m.stat(100003, "Z", 100002, 100003, 100003)
+	w.Sample()
+	g.Expect(w.o.Values["descendants"].After).To(BeEquivalentTo(1))
+}
+
+func TestProcessesForgetWhoEnded(t *testing.T) {
+	g := NewWithT(t)
+	w, m := armedScan(t)
+	m.process(100002, 1, "/other")
+	m.process(100003, kthreadd, "/other")
+	w.Sample()
+	g.Expect(w.last).To(HaveLen(1))
+	m.end(100002)
+	m.write(filepath.Join(m.proc, "100003", "stat"), ") what nobody reads: a kernel thread stays one")
+	w.Sample()
+	g.Expect(w.last).To(BeEmpty())
+	g.Expect(w.o.Lost).To(BeEmpty())
+}
+
+func TestParseStat(t *testing.T) {
+	g := NewWithT(t)
+	p, err := parseStat([]byte("7 (a) S (b) R 1 2 3 0 -1"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p).To(Equal(process{parent: 1, group: 2, session: 3, running: true}))
+	for _, state := range []string{"Z", "X"} {
+		p, err = parseStat([]byte("7 (a) " + state + " 1 2 3\n"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.running).To(BeFalse())
+	}
+	for _, bad := range []string{"", "7 (a", "7 (a)", "7 (a) S 1 2", "7 (a) S 1 x 3 0"} {
+		_, err = parseStat([]byte(bad))
+		g.Expect(err).To(HaveOccurred(), bad)
+	}
 }

@@ -1,7 +1,9 @@
 package observers
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,9 +16,11 @@ type processesWatch struct {
 	subject Subject
 	group   *cgroup.Group
 	words   []string          // what by_files looks for
-	old     map[identity]bool // there when the watch was armed
+	old     map[identity]bool // there when the watch was armed, or a kernel thread
 	known   map[identity]bool // seen to be the job's
 	pids    map[int]identity  // pid of each known process
+	last    []process         // what the last scan found, by pid
+	spare   []process         // what the one before found: its memory is used again
 	o       Observation
 }
 
@@ -33,20 +37,11 @@ func (w *processesWatch) Stored() Observation {
 }
 
 func (w *processesWatch) look(files, name bool) {
-	members, err := w.group.Procs()
+	found, err := w.scan()
 	if err != nil {
-		w.lost(err)
+		w.lost(fmt.Errorf("scan processes: %w", err))
 		return
 	}
-	found, err := w.scan(w.subject.Cgroup, func(id identity) bool {
-		_, moved := slices.BinarySearch(members, id.pid)
-		return w.old[id] && !moved && !w.known[id]
-	})
-	if err != nil {
-		w.lost(err)
-		return
-	}
-	w.learn(found)
 	var inCgroup, descendants, byFiles int64
 	for _, p := range found {
 		var why []string
@@ -76,22 +71,87 @@ func (w *processesWatch) look(files, name bool) {
 	w.o.Samples++
 }
 
-// learn adds to the known processes until no more follow: a child may be
+// scan returns the processes that came since the watch was armed and those in
+// the job's cgroup, without zombies and without the caller, and learns from them.
+// What it returns is good until the scan after the next.
+//
+// Who is in the cgroup is read from the cgroup, after the listing. Of the rest
+// only those are read that the last scan did not find. The others are remembered
+// with the parent, group and session that they had then, and read again when one
+// of these turns out to be the job's: nothing else makes a process of another the
+// job's, since a group is joined within a session only.
+func (w *processesWatch) scan() (found []process, err error) {
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	list, err := w.entries()
+	if err != nil {
+		return nil, err
+	}
+	members, err := w.group.Procs()
+	if err != nil {
+		return nil, err
+	}
+	found, last := w.spare[:0], w.last
+	for _, id := range list {
+		_, member := slices.BinarySearch(members, id.pid)
+		if id.pid == os.Getpid() || w.old[id] && !member && !w.known[id] {
+			continue
+		}
+		for len(last) > 0 && last[0].pid < id.pid {
+			last = last[1:]
+		}
+		var p process
+		if len(last) > 0 && last[0].identity == id && !w.known[id] {
+			p = last[0]
+			p.remembered = true
+		} else if p, err = w.one(id); err != nil {
+			return nil, err
+		}
+		if p.parent == kthreadd {
+			w.old[id] = true
+			continue
+		}
+		p.inCgroup = member
+		found = append(found, p)
+	}
+	err = w.learn(found)
+	found = slices.DeleteFunc(found, func(p process) bool { return !p.running })
+	w.last, w.spare = found, w.last
+	return found, err
+}
+
+// learn adds to the known processes until no more follow, since a child may be
 // listed before its parent.
-func (w *processesWatch) learn(found []process) {
+func (w *processesWatch) learn(found []process) error {
 	for grew := true; grew; {
 		grew = false
-		for _, p := range found {
-			if w.known[p.identity] {
+		for i := range found {
+			p := &found[i]
+			if w.known[p.identity] || !p.running || !p.inCgroup && !w.related(p, found) {
 				continue
 			}
-			if p.inCgroup || w.leads(p.parent, found) || w.leads(p.group, found) || w.leads(p.session, found) {
-				w.known[p.identity] = true
-				w.pids[p.pid] = p.identity
-				grew = true
+			if p.remembered {
+				now, err := w.one(p.identity)
+				if err != nil {
+					return err
+				}
+				now.inCgroup = p.inCgroup
+				if *p = now; !p.inCgroup && !w.related(p, found) {
+					continue
+				}
 			}
+			w.known[p.identity] = true
+			w.pids[p.pid] = p.identity
+			grew = true
 		}
 	}
+	return nil
+}
+
+func (w *processesWatch) related(p *process, found []process) bool {
+	return w.leads(p.parent, found) || w.leads(p.group, found) || w.leads(p.session, found)
 }
 
 // leads says whether pid is a known process, or was one and its pid, kept by

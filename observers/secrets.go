@@ -27,6 +27,7 @@ import (
 // encodes what it read is not recognised; the canary's watch is what sees the
 // reading.
 type Secrets struct {
+	temp    string
 	secrets [][]byte
 	shown   [][]byte // what holds one each, for the control
 
@@ -41,8 +42,8 @@ const maxScratchRead = 256 << 20
 // each. What is shown are contents that hold one each and were had on another
 // way than the secrets, such as the canaries' files: the control has to find
 // every one of them, so an observer that was told the wrong secrets is blind.
-func NewSecrets(secrets []string, shown ...[]byte) (*Secrets, error) {
-	s := &Secrets{saw: map[string][]string{}, shown: shown}
+func NewSecrets(h Host, secrets []string, shown ...[]byte) (*Secrets, error) {
+	s := &Secrets{temp: h.Temp, saw: map[string][]string{}, shown: shown}
 	for _, v := range secrets {
 		if len(v) < 16 {
 			return nil, errors.New("watch secrets: one is too short to be told from chance")
@@ -83,7 +84,7 @@ func (s *Secrets) Control(context.Context) (c Control) {
 		Observer: s.Name(), Effect: fmt.Sprintf("a secret of this run and the contents of %d canaries are put into a throwaway folder beside an innocent file", len(s.shown)),
 		Want: fmt.Sprintf("exactly those %d files", 1+len(s.shown)),
 	}
-	dir, err := os.MkdirTemp("", "tenwalls-secrets-")
+	dir, err := os.MkdirTemp(s.temp, "tenwalls-secrets-")
 	if err != nil {
 		c.Reason = err.Error()
 		return c

@@ -22,6 +22,8 @@ const (
 	ActHold  = "hold"  // allocate and touch 8 MiB, then block until killed
 	ActSleep = "sleep" // block until killed
 	ActEcho  = "echo"  // send back each byte that arrives on descriptor 0, until its end
+
+	ActNothing = "nothing" // exit at once
 )
 
 // Child says what process a control needs.
@@ -76,6 +78,8 @@ func Act(word string) int {
 		block()
 	case ActEcho:
 		return echo(0)
+	case ActNothing:
+		return 0
 	}
 	return 2
 }
@@ -146,9 +150,13 @@ func throwaway(ctx context.Context, h Host, prefix, observer string, l cgroup.Li
 	return g, func(err *error) { *err = errors.Join(*err, clearGroup(ctx, g)) }, nil
 }
 
-// clearGroup gets its own few seconds when ctx is over: what was made goes anyway.
+// clearWithin bounds the end of a throwaway group. It is awaited, so that only a
+// group that cannot be ended takes so long, on a machine however slow.
+const clearWithin = 30 * time.Second
+
+// clearGroup gets its own time when ctx is over: what was made goes anyway.
 func clearGroup(ctx context.Context, g *cgroup.Group) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
 	defer cancel()
 	return errors.Join(g.Kill(ctx), g.Remove(ctx))
 }

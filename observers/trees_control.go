@@ -17,7 +17,7 @@ func (t *Trees) Control(ctx context.Context) (c Control) {
 		Observer: t.Name(), Effect: "one byte changes in a throwaway tree that stands, and one in a tree that comes and goes with a job",
 		Want: "no change before, then these two files",
 	}
-	folder, err := os.MkdirTemp("", "tenwalls-trees-")
+	folder, err := os.MkdirTemp(t.Temp, "tenwalls-trees-")
 	if err != nil {
 		c.Reason = fmt.Sprintf("make control trees: %v", err)
 		return c

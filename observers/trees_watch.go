@@ -13,6 +13,8 @@ import (
 // so a Watch reads them when they are laid out and again when the job's last
 // process is gone. A change that was undone in between is not seen.
 type Trees struct {
+	Temp string // where the control makes its throwaway tree, as [Host.Temp]
+
 	roots []string
 	trees map[string][]treeEntry
 }

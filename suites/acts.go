@@ -20,15 +20,12 @@ import (
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
-// reachWithin bounds how long a payload may take to reach its act.
-const reachWithin = 10 * time.Second
-
 // act does to the running job what the cell says.
 func (s *sitting) act(ctx context.Context, job id.ID) error {
 	if s.cell.Then != Cancel {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	ctx, cancel := context.WithTimeout(ctx, s.scene.within(reachWithin))
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {
@@ -131,7 +128,7 @@ func (s *sitting) runKilled(ctx context.Context, ev *cellEvidence) error {
 	if err := child.follow(ctx, s); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	ctx, cancel := context.WithTimeout(ctx, s.scene.within(reachWithin))
 	defer cancel()
 	if err := awaitClaim(ctx, s.traces.Scratch, s.scene.Nonce, nil); err != nil {
 		return err

@@ -34,7 +34,7 @@ func claimedTrial(t *testing.T) *Trial {
 // judged is the trial whose job printed that.
 func judged(t *testing.T, tr *Trial, nonce string, stdout []byte) reports.Trial {
 	t.Helper()
-	secrets, err := observers.NewSecrets([]string{"a secret of sixteen bytes or more"})
+	secrets, err := observers.NewSecrets(observers.Local(), []string{"a secret of sixteen bytes or more"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"tenwalls.dev/harness/fixtures"
 	"tenwalls.dev/harness/internal/act"
 	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/reports"
 )
 
 // eyes are the observers of one run, with their controls.
@@ -25,7 +28,8 @@ type eyes struct {
 	controls map[string][]observers.Control // by observer
 	closers  []func() error
 	inForce  readback
-	mutant   *Mutant // nil: none
+	mutant   *Mutant       // nil: none
+	within   time.Duration // the controls, all at once
 
 	mu sync.Mutex
 }
@@ -34,52 +38,46 @@ type eyes struct {
 // cannot be made is blind, and says why in its control: that is no error.
 func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 	h := observers.Local()
+	h.Temp = s.dir // what a crash leaves there goes with the run
 	// A blinded observer looks where nothing is.
 	at := func(name string) observers.Host {
 		if s.mutant.blinds(name) {
-			return observers.Host{Proc: s.void(), Sys: s.void(), Cgroup: s.void(), Kmsg: os.DevNull}
+			return observers.Host{Proc: s.void(), Sys: s.void(), Cgroup: s.void(), Kmsg: os.DevNull, Temp: h.Temp}
 		}
 		return h
 	}
-	e := &eyes{host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts(), mutant: s.mutant}
+	e := &eyes{
+		host: h, all: map[string]observers.Observer{}, controls: map[string][]observers.Control{}, counts: newCounts(),
+		mutant: s.mutant, within: s.within(controlWithin),
+	}
 	prefix := s.cfg.CgroupParent
 	spawn := act.Spawner{Host: h, Default: s.helpers()}
 	var err error
-	if e.secrets, err = s.watchSecrets(); err != nil {
+	if e.secrets, err = s.watchSecrets(h); err != nil {
 		return nil, err
 	}
-	wire := &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}
 	makers := map[string]func() (observers.Observer, error){
-		"canary": func() (observers.Observer, error) {
-			return e.closing(observers.NewCanary(at("canary"), s.image.CanaryFiles()))
-		},
-		"secrets":   func() (observers.Observer, error) { return e.secrets, nil },
-		"egress":    func() (observers.Observer, error) { return e.egress(s, wire) },
-		"link":      func() (observers.Observer, error) { return e.link(s, wire) },
-		"space":     func() (observers.Observer, error) { return observers.NewSpace(at("space"), nil), nil },
-		"tasks":     func() (observers.Observer, error) { return observers.NewTasks(at("tasks"), prefix, spawn), nil },
-		"processor": func() (observers.Observer, error) { return observers.NewProcessor(at("processor"), prefix, spawn), nil },
-		"limits":    func() (observers.Observer, error) { return observers.NewLimits(at("limits"), prefix), nil },
-		"memory":    func() (observers.Observer, error) { return observers.NewMemory(at("memory"), prefix, spawn), nil },
-		"oom":       func() (observers.Observer, error) { return observers.NewOOM(at("oom"), prefix, spawn), nil },
-		"bystander": func() (observers.Observer, error) { return observers.NewBystander(at("bystander"), spawn), nil },
-		"mounts":    func() (observers.Observer, error) { return observers.NewMounts(at("mounts")), nil },
-		"namespaces": func() (observers.Observer, error) {
-			return observers.NewNamespaces(at("namespaces"), s.world.PlacePath(), s.world.WorldPath()), nil
-		},
-		"routes":    func() (observers.Observer, error) { return observers.NewRoutes(at("routes"), s.world.InPlace), nil },
-		"processes": func() (observers.Observer, error) { return observers.NewProcesses(at("processes"), prefix, spawn), nil },
-		"residue": func() (observers.Observer, error) {
-			return observers.NewResidue(at("residue"), observers.Grounds{
-				State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
-				Cgroup: prefix, Scratch: s.dir, Spawn: spawn,
-			}), nil
-		},
-		"listing": func() (observers.Observer, error) { return newListing(s), nil },
-		"output":  func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
-		"census":  func() (observers.Observer, error) { return newCensus(s.filter()), nil },
-		"trees":   func() (observers.Observer, error) { e.trees = &observers.Trees{}; return e.trees, nil },
-		"clock":   func() (observers.Observer, error) { return clockObserver{}, nil },
+		"canary":     func() (observers.Observer, error) { return e.canary(s, at("canary")) },
+		"secrets":    func() (observers.Observer, error) { return e.secrets, nil },
+		"egress":     func() (observers.Observer, error) { return e.egress(s) },
+		"link":       func() (observers.Observer, error) { return e.link(s) },
+		"space":      func() (observers.Observer, error) { return observers.NewSpace(at("space"), nil), nil },
+		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(at("tasks"), prefix, spawn), nil },
+		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(at("processor"), prefix, spawn), nil },
+		"limits":     func() (observers.Observer, error) { return observers.NewLimits(at("limits"), prefix), nil },
+		"memory":     func() (observers.Observer, error) { return observers.NewMemory(at("memory"), prefix, spawn), nil },
+		"oom":        func() (observers.Observer, error) { return e.oom(s, at("oom"), spawn) },
+		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(at("bystander"), spawn), nil },
+		"mounts":     func() (observers.Observer, error) { return observers.NewMounts(at("mounts")), nil },
+		"namespaces": func() (observers.Observer, error) { return e.namespaces(s, at("namespaces")) },
+		"routes":     func() (observers.Observer, error) { return e.routes(s, at("routes")) },
+		"processes":  func() (observers.Observer, error) { return observers.NewProcesses(at("processes"), prefix, spawn), nil },
+		"residue":    func() (observers.Observer, error) { return e.residue(s, at("residue"), spawn) },
+		"listing":    func() (observers.Observer, error) { return newListing(s), nil },
+		"output":     func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
+		"census":     func() (observers.Observer, error) { return newCensus(s.filter()), nil },
+		"trees":      func() (observers.Observer, error) { e.trees = &observers.Trees{Temp: h.Temp}; return e.trees, nil },
+		"clock":      func() (observers.Observer, error) { return clockObserver{}, nil },
 	}
 	for name := range wanted {
 		make := makers[name]
@@ -99,33 +97,52 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 // watchSecrets is told what the run's secrets are, and for its control shown
 // what stands in the canaries: the one from the harness's memory, the other from
 // the disk.
-func (s *Scene) watchSecrets() (*observers.Secrets, error) {
+func (s *Scene) watchSecrets(h observers.Host) (*observers.Secrets, error) {
 	secrets := []string{s.neighbour.Secret}
-	for _, c := range s.image.Canaries {
-		secrets = append(secrets, c.Value)
+	var shown [][]byte
+	if s.image != nil {
+		for _, c := range s.image.Canaries {
+			secrets = append(secrets, c.Value)
+		}
+		for _, file := range s.image.CanaryFiles() {
+			data, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // the watch on the canaries cannot be made then, and says so
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read canary: %w", err)
+			}
+			shown = append(shown, data)
+		}
 	}
 	if s.mutant.blinds("secrets") {
 		secrets = []string{fixtures.NewSecret()}
 	}
-	var shown [][]byte
-	for _, file := range s.image.CanaryFiles() {
-		data, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the watch on the canaries cannot be made then, and says so
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read canary: %w", err)
-		}
-		shown = append(shown, data)
-	}
-	return observers.NewSecrets(secrets, shown...)
+	return observers.NewSecrets(h, secrets, shown...)
 }
 
 // void is a folder in which nothing is.
 func (s *Scene) void() string { return filepath.Join(s.dir, "void") }
 
-// closing notes that an observer has to be closed.
-func (e *eyes) closing(o *observers.Canary, err error) (observers.Observer, error) {
+// A run's scene has all its parts. Where [Examine] could not make one, the
+// observers that look at it cannot be made either, and say so.
+var (
+	errNoNetwork = errors.New("it looks at the network, which could not be made")
+	errNoImage   = errors.New("it looks at the image, which could not be made")
+)
+
+func (e *eyes) namespaces(s *Scene, h observers.Host) (observers.Observer, error) {
+	if s.world == nil {
+		return observers.NewNamespaces(h), nil
+	}
+	return observers.NewNamespaces(h, s.world.PlacePath(), s.world.WorldPath()), nil
+}
+
+func (e *eyes) canary(s *Scene, h observers.Host) (observers.Observer, error) {
+	if s.image == nil {
+		return nil, errNoImage
+	}
+	o, err := observers.NewCanary(h, s.image.CanaryFiles())
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +150,56 @@ func (e *eyes) closing(o *observers.Canary, err error) (observers.Observer, erro
 	return o, nil
 }
 
-func (e *eyes) egress(s *Scene, w *observers.Wire) (observers.Observer, error) {
+// wire is the place's link with its other end.
+func (s *Scene) wire() (*observers.Wire, error) {
+	if s.world == nil {
+		return nil, errNoNetwork
+	}
+	return &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}, nil
+}
+
+func (e *eyes) routes(s *Scene, h observers.Host) (observers.Observer, error) {
+	if s.world == nil {
+		return nil, errNoNetwork
+	}
+	return observers.NewRoutes(h, s.world.InPlace), nil
+}
+
+func (e *eyes) residue(s *Scene, h observers.Host, spawn observers.Spawner) (observers.Observer, error) {
+	if s.world == nil {
+		return nil, errNoNetwork
+	}
+	return observers.NewResidue(h, observers.Grounds{
+		State: []string{filepath.Join(s.cfg.StateDir, "jobs")}, Places: []string{s.world.PlacePath(), s.world.WorldPath()},
+		Cgroup: s.cfg.CgroupParent, Scratch: s.dir, Spawn: spawn,
+	}), nil
+}
+
+// oom tells the observer how many kills the whole set of trials causes. An
+// examination causes none beyond the control.
+func (e *eyes) oom(s *Scene, h observers.Host, spawn observers.Spawner) (observers.Observer, error) {
+	o := observers.NewOOM(h, s.cfg.CgroupParent, spawn)
+	if s.runner != nil {
+		o.Expect(kills())
+	}
+	return o, nil
+}
+
+// kills counts the trials that want an OOM kill: each ends its own cell's job.
+func kills() (n int) {
+	for _, t := range Trials() {
+		if slices.ContainsFunc(t.Wants, func(w reports.Want) bool { return w.Observer == "oom" }) {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *eyes) egress(s *Scene) (observers.Observer, error) {
+	w, err := s.wire()
+	if err != nil {
+		return nil, err
+	}
 	o, err := observers.NewEgress(w)
 	if err != nil {
 		return nil, err
@@ -147,7 +213,11 @@ func (e *eyes) egress(s *Scene, w *observers.Wire) (observers.Observer, error) {
 	return o, nil
 }
 
-func (e *eyes) link(s *Scene, w *observers.Wire) (observers.Observer, error) {
+func (e *eyes) link(s *Scene) (observers.Observer, error) {
+	w, err := s.wire()
+	if err != nil {
+		return nil, err
+	}
 	v4, _ := s.Destination("control")
 	o, err := observers.NewLink(w, v4)
 	if err != nil {
@@ -185,7 +255,7 @@ func (e *eyes) drop(s *Scene) error {
 // control runs every observer's control at once, before the first attempt. The
 // observers whose control needs a running sandbox are controlled there.
 func (e *eyes) control(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, controlWithin)
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	var wg sync.WaitGroup
 	run := func(name string, control func(context.Context) observers.Control) {

@@ -47,7 +47,7 @@ var (
 	})
 	_ = mutate(Mutant{
 		Name: "new-privileges", Title: "no_new_privs is not set", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
-		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.NewPrivileges = true },
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.NewPrivileges = true },
 		Predicted: []Prediction{turns(hostile.Fell, "contract/privileges/no-new-privs", "inside")},
 	})
 	_ = mutate(Mutant{

@@ -45,6 +45,7 @@ type Scene struct {
 	key       ed25519.PrivateKey
 	neighbour Neighbour
 	listeners []net.Listener
+	slow      float64 // how many times slower than usual this machine is
 	until     time.Time
 	mutant    *Mutant // nil: none
 	guest     bool    // the workshop is somebody else's
@@ -77,9 +78,9 @@ const provisional = 5 * time.Minute
 
 var errNotRoot = errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
 
-// setScene makes everything that the run needs, in the given workshop or, when
-// that is nil, in one of its own. On an error nothing is left.
-func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
+// enter takes the workshop for one run, in which nothing stands yet. A workshop
+// that is given is the caller's.
+func enter(cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errNotRoot
 	}
@@ -97,6 +98,16 @@ func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) 
 			return nil, err
 		}
 	}
+	return s, nil
+}
+
+// setScene makes everything that the run needs, in the given workshop or, when
+// that is nil, in one of its own. On an error nothing is left.
+func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
+	s, err := enter(cfg, shop, m)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.strike())
@@ -105,7 +116,11 @@ func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) 
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
+	if _, err := s.gather(); err != nil {
+		return nil, err
+	}
 	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.measure(gctx) })
 	g.Go(func() (err error) {
 		s.identity, err = runsc.Identify(gctx, cfg.Runtime.Path)
 		return err
@@ -132,7 +147,7 @@ func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) 
 	return s, s.openRunner()
 }
 
-// settle makes the run's folders, its journal and its cgroup.
+// settle makes the run's folders and its journal.
 func (s *Scene) settle() error {
 	s.dir = filepath.Join(s.shop.runs(), s.Run)
 	for _, d := range []string{s.dir, filepath.Join(s.dir, "world"), filepath.Join(s.dir, "image"), s.void()} {
@@ -149,11 +164,15 @@ func (s *Scene) settle() error {
 	s.cfg.StateDir = filepath.Join(s.dir, "runner")
 	s.neighbour = Neighbour{Job: id.New(sandbox.PrefixJob), Name: "submission-" + s.Nonce[:12] + ".txt", Secret: fixtures.NewSecret()}
 	s.neighbour.Folder = filepath.Join(s.cfg.StateDir, "jobs", string(s.neighbour.Job), "inputs")
+	return nil
+}
+
+// gather makes the run's cgroup, and that of its helpers in it.
+func (s *Scene) gather() (*cgroup.Group, error) {
 	if err := s.journal.Record("cgroup", s.cfg.CgroupParent); err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.cgroups.Create(s.helpers(), cgroup.Limits{SwapBytes: -1})
-	return err
+	return s.cgroups.Create(s.helpers(), cgroup.Limits{SwapBytes: -1})
 }
 
 // helpers is the cgroup of the harness's own processes: bystander and controls.

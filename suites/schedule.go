@@ -120,7 +120,7 @@ func (r *run) sitBeside(ctx context.Context, needs []*Cell, done func(*cellEvide
 
 // awaitNeighbour returns why the neighbour does not run; empty when it does.
 func (r *run) awaitNeighbour(ctx context.Context, n *sitting) string {
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	ctx, cancel := context.WithTimeout(ctx, r.scene.within(reachWithin))
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

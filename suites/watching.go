@@ -20,8 +20,6 @@ const (
 	sampleShare   = 40
 )
 
-const controlWithin = 10 * time.Second
-
 // watching is every armed observer of one cell.
 type watching struct {
 	watches map[string]observers.Watch

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,7 @@ func TestPrivilegedScript(t *testing.T) {
 	all["interrupt"] = interrupt
 	all["gone"] = gone
 	all["sound"] = sound
+	all["slay"] = slay
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/privileged",
 		RequireExplicitExec: true,
@@ -147,7 +149,7 @@ func sound(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // gone wants that nothing of a run is left: no mount, process or run's folder
-// below the state folder, no cgroup.
+// below the state folder, no cgroup, nothing in the temporary folder.
 func gone(ts *testscript.TestScript, neg bool, _ []string) {
 	if neg {
 		ts.Fatalf("gone has no opposite")
@@ -164,7 +166,9 @@ func gone(ts *testscript.TestScript, neg bool, _ []string) {
 	ts.Check(err)
 	below, err := filepath.Glob("/sys/fs/cgroup/" + ts.Getenv("GROUP"))
 	ts.Check(err)
-	for _, left := range append(append(runs, groups...), below...) {
+	temporary, err := filepath.Glob(ts.Getenv("TMPDIR") + "/*")
+	ts.Check(err)
+	for _, left := range slices.Concat(runs, groups, below, temporary) {
 		ts.Fatalf("left: %s", left)
 	}
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")

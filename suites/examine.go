@@ -1,0 +1,130 @@
+package suites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"tenwalls.dev/harness/fixtures"
+	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+// The parts of a scene, as [Examine] names them.
+const (
+	PartFolder  = "state_dir"
+	PartCgroups = "cgroups writable"
+	PartSwap    = "swap accounting"
+	PartHelpers = "helper processes"
+	PartTmpfs   = "tmpfs"
+	PartNetwork = "network"
+	PartImage   = "image and overlay"
+)
+
+// Part is one thing that a run's scene is made of.
+type Part struct {
+	Name string // one of the Part words
+	Seen string // what was made, in words
+	Err  error  // why it could not be; then Seen is empty
+}
+
+// Examination is what [Examine] saw of a host.
+type Examination struct {
+	Parts    []Part              // in the order in which they were made
+	Controls []observers.Control // by the observers' names
+}
+
+// besideSandbox are the observers whose control is a running sandbox.
+var besideSandbox = []string{"census", "clock", "listing", "output"}
+
+// Examine makes a run's scene as far as this host lets it, without the runner,
+// lets every observer's control run on it as a run does, and removes the scene.
+// It works in the run's own workshop, with the same lock and journal: what an
+// earlier run or Examine left is removed first, and what this one leaves when it
+// is killed, the next start of either removes.
+//
+// A part that cannot be made is a finding and no error, and the observers that
+// look at it fail their control. The error says what could not be removed.
+//
+// What it does not show: the observers whose control is a running sandbox
+// (census, clock, listing, output), and anything about a runtime.
+func Examine(ctx context.Context, cfg runsc.Config) (x Examination, err error) {
+	s, err := enter(cfg, nil, nil)
+	if err != nil {
+		return Examination{Parts: []Part{{Name: PartFolder, Err: err}}}, nil
+	}
+	defer func() { err = errors.Join(err, s.strike()) }()
+	if !x.try(PartFolder, "a run's folder with its journal was made in "+s.shop.runs(), s.settle()) {
+		return x, nil
+	}
+	x.group(ctx, s)
+	x.try(PartTmpfs, "a sized one was mounted and unmounted", s.tmpfs())
+	s.world, err = fixtures.NewWorld(ctx, filepath.Join(s.dir, "world"), "place", s.journal)
+	x.try(PartNetwork, "two namespaces and a veth pair were made", err)
+	s.image, err = fixtures.NewImage(ctx, filepath.Join(s.dir, "image"), cfg.Image, s.journal)
+	x.try(PartImage, "the image of a run was built and mounted", err)
+	x.Controls, err = s.controls(ctx)
+	return x, err
+}
+
+// try notes how a part went, and returns whether it is there.
+func (x *Examination) try(name, seen string, err error) bool {
+	if err != nil {
+		seen = ""
+	}
+	x.Parts = append(x.Parts, Part{Name: name, Seen: seen, Err: err})
+	return err == nil
+}
+
+// group makes the run's cgroup, looks whether the kernel accounts swap in it, and
+// starts a first child there, by which the machine's pace is known.
+func (x *Examination) group(ctx context.Context, s *Scene) {
+	g, err := s.gather()
+	if x.try(PartCgroups, "a group was made and limited", err) {
+		_, err = g.SwapUsage()
+		x.try(PartSwap, "the kernel accounts swap for each cgroup", err)
+		x.try(PartHelpers, "the program starts itself again in that group", s.measure(ctx))
+	}
+}
+
+// tmpfs mounts a sized one, as every job's scratch is, and takes it away.
+func (s *Scene) tmpfs() error {
+	at := filepath.Join(s.dir, "tmpfs")
+	if err := errors.Join(s.journal.Record("mount", at), os.Mkdir(at, 0o711)); err != nil {
+		return err
+	}
+	if err := unix.Mount("tenwalls", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1048576"); err != nil {
+		return fmt.Errorf("mount tmpfs: %w", err)
+	}
+	if err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW); err != nil {
+		return fmt.Errorf("unmount tmpfs: %w", err)
+	}
+	return nil
+}
+
+// controls makes every observer that some trial asks, and controls it.
+func (s *Scene) controls(ctx context.Context) (out []observers.Control, err error) {
+	wanted := map[string]bool{}
+	for _, t := range Trials() {
+		for _, w := range t.Wants {
+			wanted[w.Observer] = !slices.Contains(besideSandbox, w.Observer)
+		}
+	}
+	maps.DeleteFunc(wanted, func(_ string, here bool) bool { return !here })
+	e, err := openEyes(s, wanted)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	e.control(ctx)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		out = append(out, e.of(name)...)
+	}
+	return out, nil
+}

@@ -1,0 +1,67 @@
+//go:build privileged
+
+package suites
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tenwalls.dev/harness/internal/cgroup"
+	"tenwalls.dev/harness/observers"
+)
+
+// A part that cannot be made is told, blinds who looks at it, and nobody else;
+// and nothing is left of the rest.
+func TestExamineWithoutImage(t *testing.T) {
+	cfg := badConfig(t)
+	cfg.Image = filepath.Join(t.TempDir(), "absent")
+	x, err := Examine(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range x.Parts {
+		if missing := p.Name == PartImage; missing != (p.Err != nil) {
+			t.Errorf("%s: %q, %v", p.Name, p.Seen, p.Err)
+		}
+	}
+	if want := 7; len(x.Parts) != want {
+		t.Errorf("%d parts, want %d", len(x.Parts), want)
+	}
+	for _, c := range x.Controls {
+		if blind := c.Observer == "canary"; blind == c.Passed {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(x.Controls) < 16 || !slices.IsSortedFunc(x.Controls, func(a, b observers.Control) int { return strings.Compare(a.Observer, b.Observer) }) {
+		t.Errorf("%d controls: %+v", len(x.Controls), x.Controls)
+	}
+	groundIsClear(t, cfg)
+}
+
+// Where a harness runs, nobody examines, and it is not disturbed.
+func TestExamineBesideAHarness(t *testing.T) {
+	cfg := badConfig(t)
+	h, err := cgroup.Detect("/sys/fs/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, err := openWorkshop(cfg.StateDir, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := filepath.Join(shop.runs(), "run_1", "journal")
+	write(t, run, "")
+	x, err := Examine(t.Context(), cfg)
+	if err != nil || len(x.Controls) > 0 || len(x.Parts) != 1 || x.Parts[0].Name != PartFolder ||
+		x.Parts[0].Err == nil || !strings.Contains(x.Parts[0].Err.Error(), "another harness runs") {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if !there(run) {
+		t.Error("the running harness lost its folder")
+	}
+	if err := shop.close(); err != nil {
+		t.Error(err)
+	}
+}
