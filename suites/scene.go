@@ -73,13 +73,17 @@ func (s *Scene) Destination(cell string) (v4, v6 netip.Addr) { return s.world.De
 // accepted.
 const provisional = 5 * time.Minute
 
-// setScene makes everything that the run needs. On an error nothing is left.
-func setScene(ctx context.Context, cfg runsc.Config) (_ *Scene, err error) {
+// setScene makes everything that the run needs; without an id it makes that
+// too. On an error nothing is left.
+func setScene(ctx context.Context, cfg runsc.Config, run string) (_ *Scene, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
 	}
+	if run == "" {
+		run = string(id.New("run"))
+	}
 	s := &Scene{
-		Run: string(id.New("run")), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
+		Run: run, Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
 		cfg: cfg, shelf: newShelf(), until: time.Now().Add(provisional),
 	}
 	s.AbstractSocket = "tenwalls-" + s.Nonce[:8]

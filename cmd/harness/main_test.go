@@ -36,6 +36,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"exits":    exits,
 	"asnobody": asNobody,
 	"attest":   attest,
+	"noted":    noted,
 	"alter":    alter,
 }
 

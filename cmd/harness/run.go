@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox/runsc"
 	"tenwalls.dev/harness/suites"
 )
 
 // runFlags are what a run is asked.
 type runFlags struct {
 	config, out, key, filter string
+	reason                   string
 	attempts                 []string
 	principal, json          bool
 	validFor                 time.Duration
@@ -38,6 +41,9 @@ key; capabilities.json is written only when every trial was asked and held.
 Without --config the default configuration is used (harness config init prints
 it), with runsc from beside the harness, else from PATH, else from the path that
 the default names.
+
+Every run is noted in STATE_DIR/harness/history.jsonl before it begins and when
+it has ended (harness history).
 
 On a terminal one line tells the progress and a table the end. NO_COLOR takes
 the colours away, TERM=dumb the progress too. In a pipe, a file, or with CI set,
@@ -58,6 +64,7 @@ each verdict is a line of its own.`,
 	flags.BoolVar(&f.principal, "principal", false, "only each attempt's principal route")
 	flags.BoolVar(&f.json, "json", false, "report.json on stdout and nothing else")
 	flags.StringVar(&f.key, "key", "", "Ed25519 private key that signs the attestation,\nPKCS#8 PEM (default: STATE_DIR/keys/harness.key,\nmade once)")
+	flags.StringVar(&f.reason, "reason", "hand", "why it runs, for the history: hand, start,\nschedule, change, deploy or trigger, and what\nbehind a colon: \"deploy: image 7\"")
 	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "validity of the attestation")
 	return c
 }
@@ -133,24 +140,39 @@ func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	slog.Info("configuration: "+from, "runsc", cfg.Runtime.Path, "state_dir", cfg.StateDir)
+	n, err := begin(cfg.StateDir, f.reason)
+	if err != nil {
+		return unproven(err)
+	}
+	// The outcome's exit code stands first: it is what is told.
+	return errors.Join(attempt(ctx, f, cfg, sign, selected, n, stdout, stderr), n.finish())
+}
+
+// attempt makes the attempts, tells how they ended, and fills in the note.
+func attempt(ctx context.Context, f runFlags, cfg runsc.Config, sign crypto.Signer, selected func(*suites.Trial) bool, n *note, stdout, stderr io.Writer) error {
 	show := newShow(f.json, stdout, stderr)
-	r, err := suites.Run(ctx, suites.Options{Config: cfg, Select: selected, Version: ownVersion(), Progress: func(p suites.Progress) {
+	r, err := suites.Run(ctx, suites.Options{Config: cfg, Run: n.entry.Run, Select: selected, Version: ownVersion(), Progress: func(p suites.Progress) {
 		if ctx.Err() == nil || p.Trial == nil { // what an interruption broke is no verdict to tell
 			show.progress(p)
 		}
 	}})
 	show.clear()
 	if ctx.Err() != nil || (r != nil && r.Interrupted != "") {
+		n.interrupted(ctx)
 		return interrupted(ctx, err)
 	}
 	if err != nil {
-		return unproven(fmt.Errorf("run: %w", err))
+		return n.failed(fmt.Errorf("run: %w", err))
 	}
+	n.judged(r)
 	var files []string
 	if f.out != "" {
-		if files, err = write(r, f, cfg, sign); err != nil {
-			return unproven(err)
+		w, err := write(r, f, cfg, sign)
+		if err != nil {
+			return n.failed(err)
 		}
+		n.wrote(f.out, w)
+		files = w.paths
 	}
 	if f.json {
 		err = reportJSON(stdout, r)

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"tenwalls.dev/harness/hostile"
@@ -32,3 +34,37 @@ func Of(r *reports.Report) Entry {
 	}
 	return e
 }
+
+// Summary is what came of the run, in one line: "107 held", or "1 fell
+// (step-05/processor/relay), 106 held", or why it came to no verdicts.
+func (e Entry) Summary() string {
+	var words []string
+	for _, v := range []hostile.Verdict{hostile.Fell, hostile.Misnamed, hostile.Silent, hostile.Blind, hostile.Broken, hostile.Held} {
+		n := e.Trials[v]
+		if n == 0 {
+			continue
+		}
+		w := fmt.Sprintf("%d %s", n, v)
+		if ids := map[hostile.Verdict][]string{hostile.Fell: e.Fell, hostile.Misnamed: e.Misnamed}[v]; len(ids) > 0 {
+			if len(ids) > maxTold {
+				ids = append(ids[:maxTold:maxTold], "...")
+			}
+			w += " (" + strings.Join(ids, ", ") + ")"
+		}
+		words = append(words, w)
+	}
+	switch {
+	case e.Why != "":
+		words = append(words, e.Why)
+	case len(words) == 0 && e.Outcome != Running:
+		words = append(words, "no verdicts")
+	case e.Outcome == Running:
+		words = append(words, "it goes on")
+	case !e.Complete:
+		words = append(words, "a selection, which qualifies no runner")
+	}
+	return strings.Join(words, ", ")
+}
+
+// maxTold is how many trials of one verdict a summary names.
+const maxTold = 3
