@@ -86,8 +86,8 @@ func (c census) compare(place, note string) observers.Observation {
 			parts[k] = v
 		}
 	}
-	through, err := numbersOf(parts["allowed"])
-	undecided, err2 := numbersOf(parts["undecided"])
+	through, err := syscalls.Ranges(parts["allowed"])
+	undecided, err2 := syscalls.Ranges(parts["undecided"])
 	refused, err3 := strconv.Atoi(parts["refused"])
 	if err != nil || err2 != nil || err3 != nil {
 		o.Lost = "the claim's count cannot be read"
@@ -112,38 +112,6 @@ func (c census) compare(place, note string) observers.Observation {
 		o.Values[k] = observers.Reading{Worst: v, After: v, Unit: "count"}
 	}
 	return o
-}
-
-// maxNumber bounds what a hostile claim can make the harness expand.
-const maxNumber = 4096
-
-// numbersOf reads "0-1,3"; "none" is empty.
-func numbersOf(s string) ([]int, error) {
-	if s == "none" {
-		return nil, nil
-	}
-	var out []int
-	for _, r := range strings.Split(s, ",") {
-		low, high, ok := strings.Cut(r, "-")
-		if !ok {
-			high = low
-		}
-		a, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, err
-		}
-		b, err := strconv.Atoi(high)
-		if err != nil {
-			return nil, err
-		}
-		if a < 0 || b > maxNumber || a > b || len(out) > maxNumber {
-			return nil, fmt.Errorf("range %q", r)
-		}
-		for n := a; n <= b; n++ {
-			out = append(out, n)
-		}
-	}
-	return out, nil
 }
 
 func censusWants() []reports.Want {

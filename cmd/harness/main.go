@@ -92,7 +92,7 @@ configuration; 3 unproven (silent, blind or broken, or it could not run at all);
 		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
 	})
 	root.AddCommand(runCommand(), listCommand(), explainCommand(), doctorCommand(), configCommand(), verifyCommand(),
-		historyCommand(), versionCommand())
+		historyCommand(), diffCommand(), versionCommand())
 	return root
 }
 
