@@ -78,6 +78,16 @@ func (f *ledgerFlags) report(name string) (*reports.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	r, err := lastGoodOf(entries)
+	if err == nil && r == nil {
+		err = fmt.Errorf("%s: no run in %s qualified the runner", lastGood, h.Path())
+	}
+	return r, err
+}
+
+// lastGoodOf returns the report of the last run that qualified the runner and
+// whose report is still there; nil when no run ever did.
+func lastGoodOf(entries []history.Entry) (*reports.Report, error) {
 	var gone []error
 	for _, e := range slices.Backward(entries) {
 		if !e.Good() {
@@ -92,7 +102,7 @@ func (f *ledgerFlags) report(name string) (*reports.Report, error) {
 		}
 	}
 	if len(gone) == 0 {
-		return nil, fmt.Errorf("%s: no run in %s qualified the runner", lastGood, h.Path())
+		return nil, nil
 	}
 	return nil, errors.Join(append([]error{fmt.Errorf("%s: no report of a run that qualified the runner is there any more: give each run an --out of its own", lastGood)}, gone...)...)
 }

@@ -16,6 +16,7 @@ import (
 type note struct {
 	history *history.History
 	entry   history.Entry
+	report  *reports.Report // nil when the run came to none to rely on
 }
 
 // begin notes the run before anything of it is done, under the id that its
@@ -32,6 +33,7 @@ func (n *note) judged(r *reports.Report) {
 	reason := n.entry.Reason
 	n.entry = history.Of(r)
 	n.entry.Reason = reason
+	n.report = r
 }
 
 // wrote takes over where the report is.
@@ -44,7 +46,7 @@ func (n *note) wrote(dir string, w written) {
 
 // failed takes over why there is no report to rely on, and says so.
 func (n *note) failed(err error) error {
-	n.entry.Outcome, n.entry.Why = hostile.Unproven, reports.Harmless(err.Error())
+	n.entry.Outcome, n.entry.Why, n.report = hostile.Unproven, reports.Harmless(err.Error()), nil
 	return unproven(err)
 }
 
