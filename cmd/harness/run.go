@@ -23,7 +23,7 @@ import (
 // runFlags are what a run is asked.
 type runFlags struct {
 	config, out, key, filter string
-	reason, textfile         string
+	reason, textfile, format string
 	attempts                 []string
 	principal, json          bool
 	validFor                 time.Duration
@@ -65,6 +65,7 @@ each verdict is a line of its own.`,
 	flags.BoolVar(&f.json, "json", false, "report.json on stdout and nothing else")
 	flags.StringVar(&f.key, "key", "", "Ed25519 private key that signs the attestation,\nPKCS#8 PEM (default: STATE_DIR/keys/harness.key,\nmade once)")
 	flags.StringVar(&f.reason, "reason", "hand", "why it runs, for the history: hand, start,\nschedule, change, deploy or trigger, and what\nbehind a colon: \"deploy: image 7\"")
+	flags.StringVar(&f.format, "format", "text", "text, or github: annotations of what did not hold,\nand a job summary")
 	flags.StringVar(&f.textfile, "textfile", "", "metrics of the whole set for the node exporter's\ntextfile collector, a name that ends in .prom")
 	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "validity of the attestation")
 	return c
@@ -111,6 +112,12 @@ func (f runFlags) check() error {
 	if f.key != "" && f.out == "" {
 		return usage(errors.New("--key signs the attestation, which is written only with --out DIR"))
 	}
+	if f.format != "text" && f.format != "github" {
+		return usage(fmt.Errorf("--format %q: text or github", f.format))
+	}
+	if f.format == "github" && f.json {
+		return usage(errors.New("--json leaves stdout to the report alone: not with --format github"))
+	}
 	if f.textfile != "" {
 		if err := f.checkTextfile(); err != nil {
 			return usage(fmt.Errorf("--textfile: %w", err))
@@ -150,8 +157,14 @@ func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return unproven(err)
 	}
-	// The outcome's exit code stands first: it is what is told.
-	return errors.Join(attempt(ctx, f, cfg, sign, selected, n, stdout, stderr), n.finish(), n.tell(f.textfile))
+	all := func(stdout io.Writer) error {
+		// The outcome's exit code stands first: it is what is told.
+		return errors.Join(attempt(ctx, f, cfg, sign, selected, n, stdout, stderr), n.finish(), n.tell(f.textfile))
+	}
+	if f.format == "github" {
+		return annotated(f, n, all, stdout)
+	}
+	return all(stdout)
 }
 
 // attempt makes the attempts, tells how they ended, and fills in the note.
