@@ -156,3 +156,7 @@ func lifts(t *Trial) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Worse tells whether a is a worse verdict than b: fell before misnamed, broken,
+// blind, silent and held.
+func Worse(a, b hostile.Verdict) bool { return badness(a) > badness(b) }

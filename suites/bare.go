@@ -17,7 +17,7 @@ import (
 // count, so it is what a bare runsc takes and a little less. It is the measure
 // that a run is compared with, and shows nothing about any wall.
 func Bare(ctx context.Context, cfg runsc.Config) (sum time.Duration, err error) {
-	s, err := setScene(ctx, cfg, nil, nil)
+	s, err := setScene(ctx, cfg, errand{})
 	if err != nil {
 		return 0, err
 	}

@@ -109,12 +109,12 @@ func (c census) compare(place, route, note string) observers.Observation {
 			parts[k] = v
 		}
 	}
-	through, err := numbersOf(parts["allowed"])
-	absent, err2 := numbersOf(parts["absent"])
-	undecided, err3 := numbersOf(parts["undecided"])
+	through, err := syscalls.Ranges(parts["allowed"])
+	absent, err2 := syscalls.Ranges(parts["absent"])
+	undecided, err3 := syscalls.Ranges(parts["undecided"])
 	refused, err4 := strconv.Atoi(parts["refused"])
 	if route == bySignal {
-		asked, err5 := numbersOf(parts["asked"])
+		asked, err5 := syscalls.Ranges(parts["asked"])
 		err = errors.Join(err, err5)
 		elsewhere := func(nr int) bool { return !slices.Contains(asked, nr) }
 		c.allow, c.absent = slices.DeleteFunc(slices.Clone(c.allow), elsewhere), slices.DeleteFunc(slices.Clone(c.absent), elsewhere)
@@ -153,38 +153,6 @@ func in(lists ...[]int) func(int) bool {
 	return func(nr int) bool {
 		return slices.ContainsFunc(lists, func(l []int) bool { return slices.Contains(l, nr) })
 	}
-}
-
-// maxNumber bounds what a hostile claim can make the harness expand.
-const maxNumber = 4096
-
-// numbersOf reads "0-1,3"; "none" is empty.
-func numbersOf(s string) ([]int, error) {
-	if s == "none" {
-		return nil, nil
-	}
-	var out []int
-	for _, r := range strings.Split(s, ",") {
-		low, high, ok := strings.Cut(r, "-")
-		if !ok {
-			high = low
-		}
-		a, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, err
-		}
-		b, err := strconv.Atoi(high)
-		if err != nil {
-			return nil, err
-		}
-		if a < 0 || b > maxNumber || a > b || len(out) > maxNumber {
-			return nil, fmt.Errorf("range %q", r)
-		}
-		for n := a; n <= b; n++ {
-			out = append(out, n)
-		}
-	}
-	return out, nil
 }
 
 func censusWants() []reports.Want {

@@ -55,7 +55,7 @@ var besideSandbox = []string{"census", "clock", "listing", "output"}
 // What it does not show: the observers whose control is a running sandbox
 // (census, clock, listing, output), and anything about a runtime.
 func Examine(ctx context.Context, cfg runsc.Config) (x Examination, err error) {
-	s, err := enter(cfg, nil, nil)
+	s, err := enter(cfg, errand{})
 	if err != nil {
 		return Examination{Parts: []Part{{Name: PartFolder, Err: err}}}, nil
 	}

@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -78,16 +79,22 @@ const provisional = 5 * time.Minute
 
 var errNotRoot = errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
 
-// enter takes the workshop for one run, in which nothing stands yet. A workshop
-// that is given is the caller's.
-func enter(cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
+// errand is what a scene is set for beside an ordinary run, which has none of it.
+type errand struct {
+	run    string    // its id; empty: one is made
+	shop   *workshop // the caller's; nil: one is opened and closed with the scene
+	mutant *Mutant   // nil: none
+}
+
+// enter takes the workshop for one run, in which nothing stands yet.
+func enter(cfg runsc.Config, e errand) (_ *Scene, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errNotRoot
 	}
 	s := &Scene{
-		Run: string(id.New("run")), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
+		Run: cmp.Or(e.run, string(id.New("run"))), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
 		cfg: cfg, shelf: newShelf(), until: time.Now().Add(provisional),
-		shop: shop, guest: shop != nil, mutant: m,
+		shop: e.shop, guest: e.shop != nil, mutant: e.mutant,
 	}
 	s.AbstractSocket = "tenwalls-" + s.Nonce[:8]
 	if s.cgroups, err = cgroup.Detect("/sys/fs/cgroup"); err != nil {
@@ -101,10 +108,9 @@ func enter(cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
 	return s, nil
 }
 
-// setScene makes everything that the run needs, in the given workshop or, when
-// that is nil, in one of its own. On an error nothing is left.
-func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) (_ *Scene, err error) {
-	s, err := enter(cfg, shop, m)
+// setScene makes everything that the run needs. On an error nothing is left.
+func setScene(ctx context.Context, cfg runsc.Config, e errand) (_ *Scene, err error) {
+	s, err := enter(cfg, e)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +136,7 @@ func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) 
 		return err
 	})
 	g.Go(func() (err error) {
-		s.image, err = fixtures.NewImage(gctx, filepath.Join(s.dir, "image"), cfg.Image, s.journal, m.layer()...)
+		s.image, err = fixtures.NewImage(gctx, filepath.Join(s.dir, "image"), cfg.Image, s.journal, e.mutant.layer()...)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -139,7 +145,7 @@ func setScene(ctx context.Context, cfg runsc.Config, shop *workshop, m *Mutant) 
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	if m != nil && m.World != nil {
+	if m := e.mutant; m != nil && m.World != nil {
 		if err := m.World(ctx, s); err != nil {
 			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
 		}

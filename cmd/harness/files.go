@@ -68,29 +68,37 @@ func makeKey(stateDir string) (crypto.Signer, error) {
 	return loadKey("own key", private)
 }
 
-// write puts the files of a run into the folder, all or none, and returns their
-// paths in a fixed order.
-func write(r *reports.Report, f runFlags, cfg runsc.Config, key crypto.Signer) ([]string, error) {
+// written is what a run put into its folder.
+type written struct {
+	paths   []string // in a fixed order
+	digest  string   // of report.json
+	expires time.Time
+}
+
+// write puts the files of a run into the folder, all or none.
+func write(r *reports.Report, f runFlags, cfg runsc.Config, key crypto.Signer) (written, error) {
 	if key == nil {
 		var err error
 		if key, err = makeKey(cfg.StateDir); err != nil {
-			return nil, err
+			return written{}, err
 		}
 	}
-	files, err := documents(r, cfg.Limits.Limits(), f.validFor, key, time.Now())
+	now := time.Now()
+	files, err := documents(r, cfg.Limits.Limits(), f.validFor, key, now)
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
 	if err := reports.WriteFiles(f.out, files); err != nil {
-		return nil, fmt.Errorf("--out: %w", err)
+		return written{}, fmt.Errorf("--out: %w", err)
 	}
-	var paths []string
+	// As the statement carries it.
+	w := written{digest: evidence.Digest(files[reports.ReportFile]), expires: now.Add(f.validFor).UTC().Truncate(time.Second)}
 	for _, name := range []string{reports.ReportFile, reports.JUnitFile, reports.AttestationFile, reports.CapabilitiesFile} {
 		if _, ok := files[name]; ok {
-			paths = append(paths, filepath.Join(f.out, name))
+			w.paths = append(w.paths, filepath.Join(f.out, name))
 		}
 	}
-	return paths, nil
+	return w, nil
 }
 
 // documents are the files of a run, by name.

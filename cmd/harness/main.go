@@ -91,7 +91,8 @@ configuration; 3 unproven (silent, blind or broken, or it could not run at all);
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(runCommand(), proveCommand(), listCommand(), explainCommand(), doctorCommand(), configCommand(), verifyCommand(), versionCommand())
+	root.AddCommand(runCommand(), proveCommand(), listCommand(), explainCommand(), doctorCommand(), configCommand(), verifyCommand(),
+		historyCommand(), diffCommand(), versionCommand())
 	return root
 }
 
@@ -105,7 +106,7 @@ func logger(w io.Writer) *slog.Logger {
 
 // interrupted is how a run ends that was told to.
 func interrupted(ctx context.Context, err error) error {
-	words := "no file was written"
+	words := "no report was written"
 	if err == nil {
 		words += ", and everything that the run made is removed"
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -43,6 +44,7 @@ func TestPrivilegedScript(t *testing.T) {
 	}
 	all := maps.Clone(commands)
 	all["interrupt"] = interrupt
+	all["killed"] = killed
 	all["gone"] = gone
 	all["sound"] = sound
 	all["slay"] = slay
@@ -77,6 +79,33 @@ func TestPrivilegedScript(t *testing.T) {
 // eventWithin bounds the wait for a run to get as far as a test wants it.
 const eventWithin = 30 * time.Second
 
+// underway starts the harness, and returns when a path has appeared: GLOB harness ARGS...
+func underway(ts *testscript.TestScript, args []string) (cmd *exec.Cmd, heard *hearing, ended chan error) {
+	cmd = program(ts, args[2:])
+	heard = &hearing{to: cmd.Stderr, word: []byte("cleaning up"), heard: make(chan struct{})}
+	cmd.Stderr = heard
+	ts.Check(cmd.Start())
+	ended = make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	deadline := time.Now().Add(eventWithin)
+	for {
+		there, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(there) > 0 {
+			return cmd, heard, ended
+		}
+		select {
+		case err := <-ended:
+			ts.Fatalf("harness ended before %s was there: %v", args[0], err)
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			ts.Check(errors.Join(cmd.Process.Signal(syscall.SIGTERM), <-ended))
+			ts.Fatalf("%s never came", args[0])
+		}
+	}
+}
+
 // interrupt starts the harness, waits until a path appears, sends the signal
 // and wants exit code 130: interrupt SIGNALS GLOB harness ARGS... A
 // signal named twice, as in SIGINT,SIGINT, is sent twice.
@@ -84,29 +113,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[2] != "harness" {
 		ts.Fatalf("usage: interrupt SIGNALS GLOB harness ARGS...")
 	}
-	cmd := program(ts, args[3:])
-	heard := &hearing{to: cmd.Stderr, word: []byte("cleaning up"), heard: make(chan struct{})}
-	cmd.Stderr = heard
-	ts.Check(cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	deadline := time.Now().Add(eventWithin)
-	for {
-		there, err := filepath.Glob(ts.MkAbs(args[1]))
-		ts.Check(err)
-		if len(there) > 0 {
-			break
-		}
-		select {
-		case err := <-ended:
-			ts.Fatalf("harness ended before %s was there: %v", args[1], err)
-		case <-time.After(time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			ts.Check(errors.Join(cmd.Process.Signal(syscall.SIGTERM), <-ended))
-			ts.Fatalf("%s never came", args[1])
-		}
-	}
+	cmd, heard, ended := underway(ts, args[1:])
 	for _, name := range strings.Split(args[0], ",") {
 		ts.Check(cmd.Process.Signal(map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP}[name]))
 		select { // signals that are pending together come in any order
@@ -119,6 +126,17 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if got := cmd.ProcessState.ExitCode(); got != 130 {
 		ts.Fatalf("exit code %d, want 130", got)
 	}
+}
+
+// killed starts the harness and kills it once a path has appeared: killed GLOB
+// harness ARGS... What it leaves is for the next run to remove.
+func killed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || args[1] != "harness" {
+		ts.Fatalf("usage: killed GLOB harness ARGS...")
+	}
+	cmd, _, ended := underway(ts, args)
+	ts.Check(cmd.Process.Kill())
+	<-ended
 }
 
 // hearing is a writer that tells when a word came by.

@@ -36,6 +36,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"exits":    exits,
 	"asnobody": asNobody,
 	"attest":   attest,
+	"noted":    noted,
 	"alter":    alter,
 }
 
@@ -70,7 +71,7 @@ func program(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd.Args[0] = "harness"
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "CI", "NO_COLOR", "TERM"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "CI", "NO_COLOR", "TERM", "GITHUB_STEP_SUMMARY"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

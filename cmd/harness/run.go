@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox/runsc"
 	"tenwalls.dev/harness/suites"
 )
 
 // runFlags are what a run is asked.
 type runFlags struct {
 	config, out, key, filter string
+	reason, textfile, format string
 	attempts                 []string
 	principal, json          bool
 	validFor                 time.Duration
@@ -38,6 +41,9 @@ key; capabilities.json is written only when every trial was asked and held.
 Without --config the default configuration is used (harness config init prints
 it), with runsc from beside the harness, else from PATH, else from the path that
 the default names.
+
+Every run is noted in STATE_DIR/harness/history.jsonl before it begins and when
+it has ended (harness history).
 
 On a terminal one line tells the progress and a table the end. NO_COLOR takes
 the colours away, TERM=dumb the progress too. In a pipe, a file, or with CI set,
@@ -58,6 +64,9 @@ each verdict is a line of its own.`,
 	flags.BoolVar(&f.principal, "principal", false, "only each attempt's principal route")
 	flags.BoolVar(&f.json, "json", false, "report.json on stdout and nothing else")
 	flags.StringVar(&f.key, "key", "", "Ed25519 private key that signs the attestation,\nPKCS#8 PEM (default: STATE_DIR/keys/harness.key,\nmade once)")
+	flags.StringVar(&f.reason, "reason", "hand", "why it runs, for the history: hand, start,\nschedule, change, deploy or trigger, and what\nbehind a colon: \"deploy: image 7\"")
+	flags.StringVar(&f.format, "format", "text", "text, or github: annotations of what did not hold,\nand a job summary")
+	flags.StringVar(&f.textfile, "textfile", "", "metrics of the whole set for the node exporter's\ntextfile collector, a name that ends in .prom")
 	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "validity of the attestation")
 	return c
 }
@@ -103,6 +112,17 @@ func (f runFlags) check() error {
 	if f.key != "" && f.out == "" {
 		return usage(errors.New("--key signs the attestation, which is written only with --out DIR"))
 	}
+	if f.format != "text" && f.format != "github" {
+		return usage(fmt.Errorf("--format %q: text or github", f.format))
+	}
+	if f.format == "github" && f.json {
+		return usage(errors.New("--json leaves stdout to the report alone: not with --format github"))
+	}
+	if f.textfile != "" {
+		if err := f.checkTextfile(); err != nil {
+			return usage(fmt.Errorf("--textfile: %w", err))
+		}
+	}
 	if f.out == "" {
 		return nil
 	}
@@ -133,25 +153,46 @@ func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	slog.Info("configuration: "+from, "runsc", cfg.Runtime.Path, "state_dir", cfg.StateDir)
+	n, err := begin(cfg.StateDir, f.reason)
+	if err != nil {
+		return unproven(err)
+	}
+	all := func(stdout io.Writer) error {
+		// The outcome's exit code stands first: it is what is told.
+		return errors.Join(attempt(ctx, f, cfg, sign, selected, n, stdout, stderr), n.finish(), n.tell(f.textfile))
+	}
+	if f.format == "github" {
+		return annotated(f, n, all, stdout)
+	}
+	return all(stdout)
+}
+
+// attempt makes the attempts, tells how they ended, and fills in the note.
+func attempt(ctx context.Context, f runFlags, cfg runsc.Config, sign crypto.Signer, selected func(*suites.Trial) bool, n *note, stdout, stderr io.Writer) error {
 	show := newShow(f.json, stdout, stderr)
-	r, err := suites.Run(ctx, suites.Options{Config: cfg, Select: selected, Version: ownVersion(), Progress: func(p suites.Progress) {
+	r, err := suites.Run(ctx, suites.Options{Config: cfg, Run: n.entry.Run, Select: selected, Version: ownVersion(), Progress: func(p suites.Progress) {
 		if ctx.Err() == nil || p.Trial == nil { // what an interruption broke is no verdict to tell
 			show.progress(p)
 		}
 	}})
 	show.clear()
 	if ctx.Err() != nil {
+		n.interrupted(ctx)
 		return interrupted(ctx, err)
 	}
 	if r == nil {
-		return unproven(fmt.Errorf("run: %w", err))
+		return n.failed(fmt.Errorf("run: %w", err))
 	}
 	left := err // what could not be removed; the report stands, and says so
+	n.judged(r)
 	var files []string
 	if f.out != "" {
-		if files, err = write(r, f, cfg, sign); err != nil {
-			return unproven(errors.Join(err, left))
+		w, err := write(r, f, cfg, sign)
+		if err != nil {
+			return n.failed(errors.Join(err, left))
 		}
+		n.wrote(f.out, w)
+		files = w.paths
 	}
 	if f.json {
 		err = reportJSON(stdout, r)

@@ -25,7 +25,10 @@ var may = map[string]struct {
 	"hostile/guest": {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
 	"observers":     {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},
 	"fixtures":      {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
-	"reports":       {[]string{"hostile", "observers"}, "a report speaks the vocabulary and holds what observers measured"},
+	"reports":       {[]string{"hostile", "observers", "internal/syscalls"}, "a report speaks the vocabulary and holds what observers measured"},
+
+	"reports/history": {[]string{"hostile", "reports"}, "the ledger tells of reports and knows nobody who makes one"},
+	"reports/metrics": {[]string{"hostile", "reports"}, "metrics tell of reports and the ledger, and know nobody who makes one"},
 }
 
 // only says who may import what of others'.

@@ -1,0 +1,176 @@
+package history
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	lockWithin = 10 * time.Second
+	lockAgain  = 10 * time.Millisecond
+	maxDamage  = 20 // damaged lines that are told one by one
+)
+
+// append adds one line and waits until it is on the disk. Lines are only ever
+// added: one that a crash tore is ended by a line break, and stays to be seen.
+func (h *History) append(r record) (err error) {
+	line, err := encode(r)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(h.path)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	unlock, err := h.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	_, before := os.Lstat(h.path)
+	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, torn, err := tail(f)
+	if err != nil {
+		return err
+	}
+	if torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	if _, err = f.Write(line); err == nil {
+		err = f.Sync()
+	}
+	if err != nil { // what of it was written is taken back: the lock is ours
+		return errors.Join(remedied(err), f.Truncate(size))
+	}
+	if errors.Is(before, fs.ErrNotExist) {
+		return syncFolder(dir)
+	}
+	return nil
+}
+
+// lock keeps other writers out. Its file is root's alone, and another than the
+// ledger: whoever can open a file, to read only, can hold a lock on it (flock(2)).
+func (h *History) lock() (unlock func() error, err error) {
+	l := flock.New(h.path+".lock", flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
+	defer cancel()
+	ok, err := l.TryLockContext(ctx, lockAgain)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) || err == nil && !ok:
+		return nil, fmt.Errorf("lock %s: another process has held it for %s", l.Path(), lockWithin)
+	case err != nil:
+		return nil, fmt.Errorf("lock %s: %w", l.Path(), remedied(err))
+	}
+	return l.Close, nil
+}
+
+// tail tells the size of the file, and whether its last line lacks its end.
+func tail(f *os.File) (size int64, torn bool, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, false, err
+	}
+	if !st.Mode().IsRegular() {
+		return 0, false, fmt.Errorf("%s is no regular file", f.Name())
+	}
+	if st.Size() == 0 {
+		return 0, false, nil
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, st.Size()-1); err != nil {
+		return 0, false, err
+	}
+	return st.Size(), last[0] != '\n', nil
+}
+
+// read returns every whole line, and what is wrong with the others. A file
+// without line breaks takes no more memory than a line.
+func (h *History) read() (records []record, damage []string, err error) {
+	f, err := os.Open(h.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b := bufio.NewReaderSize(f, maxLine)
+	more := 0
+	fault := func(n int, what string) {
+		if len(damage) == maxDamage {
+			more++
+			return
+		}
+		damage = append(damage, fmt.Sprintf("%s: line %d: %s", h.path, n, what))
+	}
+	for n := 1; ; n++ {
+		line, err := b.ReadSlice('\n')
+		long := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = b.ReadSlice('\n')
+		}
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
+			return nil, nil, fmt.Errorf("read %s: %w", h.path, err)
+		}
+		if ended && !long && len(line) == 0 {
+			break
+		}
+		if !ended && !long {
+			line = line[:len(line)-1]
+		}
+		r, fail := decode(line)
+		switch {
+		case long:
+			fault(n, fmt.Sprintf("more than %d bytes: no entry", maxLine))
+		case fail == nil: // whole, also when a crash kept its line break back
+			records = append(records, r)
+		case ended:
+			fault(n, "the last line is torn: a crash cut it short, or it is just being written")
+		default:
+			fault(n, fail.Error())
+		}
+		if ended {
+			break
+		}
+	}
+	if more > 0 {
+		damage = append(damage, fmt.Sprintf("%s: ... and %d more damaged lines", h.path, more))
+	}
+	return records, damage, nil
+}
+
+// syncFolder makes the file's name survive a power cut (fsync(2)).
+func syncFolder(dir string) (err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}
+
+// remedied adds what can be done about an error of the file system.
+func remedied(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: free some space", err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: the state folder has to be writable", err)
+	}
+	return err
+}
