@@ -28,7 +28,7 @@ func TestCrash(t *testing.T) {
 	}
 	for _, at := range []Stage{StagePlaced, StageStarted, atPayload} {
 		t.Run(string(at), func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newBench(t, unhurried)
 			if err := b.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -55,6 +55,12 @@ func TestCrash(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unhurried lets a job wait to be killed with its runner: no cap ends it before,
+// also where a start takes its time.
+func unhurried(c *Config) {
+	c.Limits.CPU, c.Limits.Wall = Duration(10*time.Minute), Duration(10*time.Minute)
 }
 
 // crash starts a runner that starts a job, kills it when the job is that far,
@@ -147,6 +153,7 @@ func crashingRunner(t *testing.T, dir string) {
 	b := newBench(t, func(c *Config) {
 		c.StateDir, c.CgroupParent = dir, os.Getenv("TENWALLS_CRASH_CGROUP")
 		c.ImageStore = os.Getenv("TENWALLS_CRASH_IMAGES")
+		unhurried(c)
 	})
 	job := b.job(t, nil, "sleep", "/scratch/runs")
 	at := Stage(os.Getenv("TENWALLS_CRASH_AT"))
