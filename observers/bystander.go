@@ -1,6 +1,7 @@
 package observers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,7 @@ type pulse struct {
 	swapped int64
 	pending bool   // its answer has not come, and may
 	why     string // why it is not alive
+	lost    string // why that could not be told
 }
 
 func (b *Bystander) start(ctx context.Context) (*echoer, error) {
@@ -133,8 +135,7 @@ func (e *echoer) pulse(h Host) (p pulse) {
 		return p
 	}
 	if p.swapped, err = swapped(h, e.process.Pid); err != nil {
-		p.why = fmt.Sprintf("the bystander: %v", err)
-		return p
+		p.lost = fmt.Sprintf("the bystander answers, and cannot be looked at: %v", err)
 	}
 	p.alive = 1
 	return p
@@ -181,9 +182,9 @@ func (b *Bystander) Control(ctx context.Context) (c Control) {
 	after := e.await(ctx, b.host)
 	word := map[int64]string{0: "dead", 1: "alive"}
 	c.Seen = word[before.alive] + " before, " + word[after.alive] + " after"
-	c.Passed = before.alive == 1 && after.alive == 0
+	c.Passed = before.alive == 1 && after.alive == 0 && before.lost == ""
 	if !c.Passed {
-		c.Reason = "the answers do not tell a live process from a dead one: " + before.why
+		c.Reason = "the answers do not tell a live process from a dead one: " + cmp.Or(before.why, before.lost)
 	}
 	return c
 }
@@ -243,6 +244,7 @@ func (w *bystanderWatch) take(p pulse) {
 	put("alive", p.alive, min(w.o.Values["alive"].Worst, p.alive))
 	put("latency", int64(p.latency), max(w.o.Values["latency"].Worst, int64(p.latency)))
 	put("swapped", p.swapped, max(w.o.Values["swapped"].Worst, p.swapped))
+	w.o.Lost = cmp.Or(w.o.Lost, p.lost)
 	if p.why != "" && len(w.o.Found) == 0 {
 		w.o.Find(p.why)
 	}

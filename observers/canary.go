@@ -150,10 +150,10 @@ func (c *Canary) attribute(event unix.FanotifyEventMetadata) {
 	if event.Mask&unix.FAN_ACCESS != 0 {
 		seen.reads = 1
 	}
-	if int(event.Pid) == os.Getpid() {
+	groups, err := os.ReadFile(filepath.Join(c.host.Proc, strconv.Itoa(int(event.Pid)), "cgroup"))
+	if int(event.Pid) == os.Getpid() && err == nil { // seen is what can also be attributed
 		c.own[file] = accesses{c.own[file].opens + seen.opens, c.own[file].reads + seen.reads}
 	}
-	groups, err := os.ReadFile(filepath.Join(c.host.Proc, strconv.Itoa(int(event.Pid)), "cgroup"))
 	for watch := range c.watches {
 		watch.event(int(event.Pid), file, seen, string(groups), err == nil)
 	}
@@ -194,7 +194,8 @@ func inCgroup(groups, cgroup string) bool {
 }
 
 // Control opens and reads every canary in the harness itself, and passes when
-// the group reports an open and a read of each by the harness.
+// the group reports an open and a read of each by the harness, whose cgroup is
+// looked up as a job's is.
 func (c *Canary) Control(context.Context) Control {
 	result := Control{
 		Observer: c.Name(), Effect: "the harness opens each canary and reads from it",

@@ -15,7 +15,7 @@ import (
 func (t *Trees) Control(ctx context.Context) (c Control) {
 	c = Control{
 		Observer: t.Name(), Effect: "one byte changes in a throwaway tree that stands, and one in a tree that comes and goes with a job",
-		Want: "no change before, then these two files",
+		Want: "no change before, then these two files; and the run's own trees are those that hold its canaries",
 	}
 	folder, err := os.MkdirTemp(t.Temp, "tenwalls-trees-")
 	if err != nil {
@@ -38,8 +38,24 @@ func (t *Trees) Control(ctx context.Context) (c Control) {
 		loud.Values["image"].After == 1 && loud.Values["inputs"].After == 1
 	if !c.Passed {
 		c.Reason = cmp.Or(quiet.Lost, loud.Lost, "the changes were not seen as made")
+		return c
+	}
+	for _, file := range t.Holds {
+		if !t.read(file) {
+			c.Passed, c.Reason = false, fmt.Sprintf("%s is in none of the trees that were read before the jobs: %q", file, t.roots)
+		}
 	}
 	return c
+}
+
+// read tells whether Before read the file with its tree.
+func (t *Trees) read(file string) bool {
+	for root, tree := range t.trees {
+		if below, err := filepath.Rel(root, file); err == nil && contains(tree, below) {
+			return true
+		}
+	}
+	return false
 }
 
 // controlTrees makes both trees, looks at them twice unchanged and twice

@@ -14,6 +14,10 @@ import (
 // process is gone. A change that was undone in between is not seen.
 type Trees struct {
 	Temp string // where the control makes its throwaway tree, as [Host.Temp]
+	// Holds are host paths that are in the trees of the run, for the control: it
+	// fails where Before did not read one of them, so that an observer which looks
+	// at another tree is blind.
+	Holds []string
 
 	roots []string
 	trees map[string][]treeEntry

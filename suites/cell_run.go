@@ -85,7 +85,7 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 	j := sandbox.Job{
 		SchemaVersion: sandbox.SchemaVersion, ID: job, Key: s.scene.Run + "/" + s.cell.Name,
 		Scope: sandbox.Scope{Tenant: "tenwalls", Project: s.scene.Run}, Principal: "tenwalls harness",
-		Image: s.scene.image.Digest, Argv: []string{guestPath, arg}, Env: s.cell.Env, Outputs: s.cell.Outputs,
+		Image: s.scene.image.Digest, Argv: []string{guestPath, arg}, Env: s.cell.Env, Outputs: slices.Clone(s.cell.Outputs),
 		Network: sandbox.NetworkDenied, Limits: s.scene.Limits(), Inputs: s.inputs(),
 	}
 	if s.cell == neighbourCell {

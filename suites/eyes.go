@@ -28,6 +28,7 @@ type eyes struct {
 	controls map[string][]observers.Control // by observer
 	closers  []func() error
 	inForce  readback
+	theWire  *observers.Wire
 	mutant   *Mutant       // nil: none
 	within   time.Duration // the controls, all at once
 
@@ -76,7 +77,7 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		"listing":    func() (observers.Observer, error) { return newListing(s), nil },
 		"output":     func() (observers.Observer, error) { return outputObserver{e.counts}, nil },
 		"census":     func() (observers.Observer, error) { return newCensus(s.filter()), nil },
-		"trees":      func() (observers.Observer, error) { e.trees = &observers.Trees{Temp: h.Temp}; return e.trees, nil },
+		"trees":      func() (observers.Observer, error) { return e.watchTrees(s, h), nil },
 		"clock":      func() (observers.Observer, error) { return clockObserver{}, nil },
 	}
 	for name := range wanted {
@@ -150,12 +151,26 @@ func (e *eyes) canary(s *Scene, h observers.Host) (observers.Observer, error) {
 	return o, nil
 }
 
-// wire is the place's link with its other end.
-func (s *Scene) wire() (*observers.Wire, error) {
+// watchTrees makes the observer that the run asks itself, once before and once
+// after its jobs.
+func (e *eyes) watchTrees(s *Scene, h observers.Host) observers.Observer {
+	e.trees = &observers.Trees{Temp: h.Temp}
+	if s.image != nil && s.runner != nil { // an examination has no job to compare around
+		e.trees.Holds = s.image.CanaryFiles()
+	}
+	return e.trees
+}
+
+// wire is the place's link with its other end: one for the run, because the
+// controls of those that count at it take turns by it.
+func (e *eyes) wire(s *Scene) (*observers.Wire, error) {
 	if s.world == nil {
 		return nil, errNoNetwork
 	}
-	return &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}, nil
+	if e.theWire == nil {
+		e.theWire = &observers.Wire{Name: "place", Place: s.world.PlacePath(), Link: s.world.PlaceLink(), World: s.world.WorldPath(), Peer: s.world.WorldLink()}
+	}
+	return e.theWire, nil
 }
 
 func (e *eyes) routes(s *Scene, h observers.Host) (observers.Observer, error) {
@@ -196,7 +211,7 @@ func kills() (n int) {
 }
 
 func (e *eyes) egress(s *Scene) (observers.Observer, error) {
-	w, err := s.wire()
+	w, err := e.wire(s)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +229,7 @@ func (e *eyes) egress(s *Scene) (observers.Observer, error) {
 }
 
 func (e *eyes) link(s *Scene) (observers.Observer, error) {
-	w, err := s.wire()
+	w, err := e.wire(s)
 	if err != nil {
 		return nil, err
 	}

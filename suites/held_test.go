@@ -37,7 +37,7 @@ func claimEvidence() reports.Trial {
 		Expected: ownership, By: reports.ByClaim, Source: source1, Wants: secretUnread(),
 		Claims:       []hostile.Claim{reachedClaim, refusedClaim(ownership)},
 		Ended:        &reports.Ended{Reason: "exited"},
-		Observations: []observers.Observation{saw("canary", map[string]int64{"reads": 0}), saw("secrets", map[string]int64{"found": 0})},
+		Observations: []observers.Observation{saw("canary", map[string]int64{"reads": 0, "unattributed": 0}), saw("secrets", map[string]int64{"found": 0})},
 		Controls:     []observers.Control{controlled("canary"), controlled("secrets")},
 	}
 }

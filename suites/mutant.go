@@ -54,6 +54,9 @@ type Mutant struct {
 	Took func(inForce map[string]string) string
 
 	Predicted []Prediction
+	// Foretell is for predictions over all trials, which are not all placed yet
+	// while mutants are.
+	Foretell func() []Prediction
 }
 
 // Prediction is what the mutant turns. Whatever asked trial no prediction
@@ -131,9 +134,16 @@ func (m *Mutant) cells() []string {
 // sits tells whether the trial is asked under the mutant.
 func (m *Mutant) sits(t *Trial) bool { return slices.Contains(m.cells(), t.cell.Name) }
 
+func (m *Mutant) predictions() []Prediction {
+	if m.Foretell == nil {
+		return m.Predicted
+	}
+	return append(slices.Clone(m.Predicted), m.Foretell()...)
+}
+
 // predicts is what has to come of a trial: held when nothing is said.
 func (m *Mutant) predicts(trial string) Prediction {
-	for _, p := range slices.Backward(m.Predicted) {
+	for _, p := range slices.Backward(m.predictions()) {
 		if ok, err := path.Match(p.Trials, trial); err == nil && ok {
 			return p
 		}

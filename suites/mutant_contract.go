@@ -34,9 +34,10 @@ var (
 		},
 		Predicted: stolen(
 			// CAP_SYS_ADMIN is exempt from RLIMIT_NPROC (getrlimit(2)).
-			turns(hostile.Fell, "step-04/processes/*", "inside"),
+			turns(hostile.Fell, "step-04/processes/*", "host: listing processes"),
 			turns(hostile.Misnamed, "step-07/outside/mknod", "inside: EROFS at the read-only mount"),
 			turns(hostile.Fell, "step-07/outside/remount", "inside"),
+			turns(hostile.Fell, "step-07/outside/inputs-remount", "inside"),
 			turns(hostile.Fell, "step-07/outside/mount-over", "inside"),
 			turns(hostile.Fell, "step-07/outside/proc-sys", "inside"),
 			turns(hostile.Misnamed, "step-07/outside/xattr", "inside: EROFS at the unknown"),
@@ -77,6 +78,10 @@ var (
 	_ = mutate(Mutant{
 		Name: "namespace-joined-network", Title: "the job joins the network namespace that the runner starts it in", Of: hostile.Namespaces, Part: reports.PartWall, Source: listedBeyond,
 		Walls: joinPlace("outside"),
+		Predicted: []Prediction{
+			turns(hostile.Fell, "contract/namespaces/own-five", "host: namespaces net"),
+			turns(hostile.Fell, "contract/namespaces/inside", "inside", "host: namespaces net"),
+		},
 	})
 	_ = shareNamespace("pid")
 	_ = shareNamespace("mount")

@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,14 +16,15 @@ import (
 
 const listedHarness = "mutants of the harness itself: a payload that does not act or lies, each observer blinded, each control removed, empty evidence"
 
-// deceived is every trial in which the payload has to say something, turned.
-func deceived(to hostile.Verdict, basis ...string) []Prediction {
+// deceived is every trial of the cells in which the payload has to say
+// something, turned silent.
+func deceived(cells []string) []Prediction {
 	var out []Prediction
 	for _, t := range Trials() {
 		r, _ := t.Attempt.Route(t.Route)
 		_, left := leftBehind[t.Route]
-		if r.Inside || left && t.cell.Then == LetRun {
-			out = append(out, turns(to, t.ID(), basis...))
+		if slices.Contains(cells, t.cell.Name) && (r.Inside || left) {
+			out = append(out, turns(hostile.Silent, t.ID(), "unsaid"))
 		}
 	}
 	return out
@@ -34,17 +36,17 @@ var (
 	_ = mutate(Mutant{
 		Name: "payload-idle", Title: "the payload is replaced by true(1)", Part: reports.PartPayload, Source: listedHarness,
 		Cells: everyCell, Order: map[string]string{hostile.ParamDeceit: string(hostile.DeceitIdle)},
-		Predicted: deceived(hostile.Silent, "unsaid"),
+		Foretell: func() []Prediction { return deceived(everyCell) },
 	})
 	_ = mutate(Mutant{
 		Name: "payload-unreached", Title: "the payload claims each refusal and never reaches the act", Part: reports.PartPayload, Source: listedHarness,
 		Cells: everyCell, Order: map[string]string{hostile.ParamDeceit: string(hostile.DeceitUnreached)},
-		Predicted: deceived(hostile.Silent, "unsaid"),
+		Foretell: func() []Prediction { return deceived(everyCell) },
 	})
 	_ = mutate(Mutant{
 		Name: "payload-nameless", Title: "the payload's claims are without this run's nonce", Part: reports.PartPayload, Source: listedHarness,
 		Cells: everyCell, Order: map[string]string{hostile.ParamDeceit: string(hostile.DeceitNameless)},
-		Predicted: deceived(hostile.Silent, "unsaid"),
+		Foretell: func() []Prediction { return deceived(everyCell) },
 	})
 	_ = mutate(Mutant{
 		Name: "evidence-empty", Title: "the judge is fed an empty evidence", Part: reports.PartJudge, Source: listedHarness,
@@ -72,18 +74,16 @@ func lie(of, cell, trials string, basis ...string) Mutant {
 func blinded(observer string, cells ...string) Mutant {
 	return Mutant{
 		Name: "blind-" + observer, Title: "the observer " + observer + " looks where nothing is", Part: reports.PartObserver, Source: listedHarness,
-		Cells: cells, Blind: observer, Eyes: blindfolds[observer], Predicted: watched(observer, cells),
+		Cells: cells, Blind: observer, Eyes: blindfolds[observer],
+		Foretell: func() []Prediction { return watched(observer, cells, blindBasis[observer]) },
 	}
 }
 
+// blindBasis says how it shows where it does not in the control.
+var blindBasis = map[string]string{"output": "lost: output"}
+
 // blindfolds are for the observers that look at no file system of the kernel.
 var blindfolds = map[string]func(*Scene, *eyes) error{
-	"egress": func(_ *Scene, e *eyes) error {
-		if o, ok := e.all["egress"].(*observers.Egress); ok {
-			return o.Close()
-		}
-		return nil
-	},
 	"link": func(s *Scene, e *eyes) error {
 		v4, _ := s.Destination("control")
 		o, err := observers.NewLink(&observers.Wire{
@@ -95,6 +95,7 @@ var blindfolds = map[string]func(*Scene, *eyes) error{
 		e.all["link"], e.closers = o, append(e.closers, func() error { o.Close(); return nil })
 		return nil
 	},
+	"trees": func(s *Scene, e *eyes) error { return e.trees.Before(context.Background(), []string{s.void()}) },
 	"listing": func(s *Scene, e *eyes) error {
 		o := newListing(s)
 		o.list = func(context.Context, string, string) ([]int, error) { return nil, nil }
@@ -115,17 +116,18 @@ var blindfolds = map[string]func(*Scene, *eyes) error{
 func uncontrolledBy(observer string, cells ...string) Mutant {
 	return Mutant{
 		Name: "uncontrolled-" + observer, Title: "the control of the observer " + observer + " is not made", Part: reports.PartControl, Source: listedHarness,
-		Cells: cells, Predicted: watched(observer, cells),
+		Cells: cells, Foretell: func() []Prediction { return watched(observer, cells, "") },
 		Control: func(name string, c observers.Control) (observers.Control, bool) { return c, name != observer },
 	}
 }
 
 // watched is every trial of the cells that wants something of the observer.
-func watched(observer string, cells []string) []Prediction {
+func watched(observer string, cells []string, basis string) []Prediction {
+	basis = cmp.Or(basis, "control: "+observer)
 	var out []Prediction
 	for _, t := range Trials() {
 		if slices.Contains(cells, t.cell.Name) && slices.ContainsFunc(t.Wants, func(w reports.Want) bool { return w.Observer == observer }) {
-			out = append(out, turns(hostile.Blind, t.ID(), "control: "+observer))
+			out = append(out, turns(hostile.Blind, t.ID(), basis))
 		}
 	}
 	return out
@@ -170,9 +172,16 @@ func init() {
 		lie("neighbour-mounted-0644", "neighbour-walk", "step-08/neighbour/*", "host: mounts foreign_mounts"),
 		lie("metadata-route", "metadata", "step-09/metadata/*", "host: egress packets"),
 	} {
+		if m.Of == hostile.Memory { // no cap of memory ended it
+			m.Predicted = append(m.Predicted, turns(hostile.Silent, "step-10/leftover/memory-capped", "unsaid"))
+		}
 		mutate(m)
 	}
 	for _, w := range watchers {
+		if w.observer == "egress" { // counter-not-installed is it
+			mutate(uncontrolledBy(w.observer, w.cells...))
+			continue
+		}
 		mutate(blinded(w.observer, w.cells...))
 		mutate(uncontrolledBy(w.observer, w.cells...))
 	}

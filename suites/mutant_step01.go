@@ -67,6 +67,7 @@ var (
 		// refuses.
 		Predicted: stolen(
 			turns(hostile.Misnamed, "step-07/outside/chmod", "inside: EPERM at the unknown"),
+			turns(hostile.Misnamed, "step-07/outside/inputs-chmod", "inside: EPERM at the unknown"),
 			turns(hostile.Fell, "step-07/outside/proc-sys", "inside"),
 			turns(hostile.Fell, "step-07/outside/pseudo", "inside"),
 			turns(hostile.Fell, "contract/identity/*", "inside"),

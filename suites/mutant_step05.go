@@ -16,7 +16,6 @@ var (
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.CPU, w.CPULimit = 0, 0 },
 		Predicted: []Prediction{
 			turns(hostile.Fell, "step-05/processor/*", "runner: wall cap at the wall clock", "host: processor usage"),
-			turns(hostile.Silent, "step-10/leftover/cpu-capped", "unsaid"), // no cap of the processor ended it
 		},
 	})
 	_ = mutate(Mutant{

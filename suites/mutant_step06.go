@@ -21,6 +21,7 @@ var (
 			turns(hostile.Fell, "step-06/memory/*", "inside", "host: memory peak"),
 			turns(hostile.Silent, "step-10/leftover/memory-capped", "unsaid"), // no cap of memory ended it
 			turns(hostile.Fell, "contract/limits/memory", "host: limits memory"),
+			turns(hostile.Fell, "contract/limits/swap", "host: limits swap"), // beyond memory, which has no end
 		},
 	})
 	_ = mutate(Mutant{

@@ -10,6 +10,17 @@ const listed7 = "step 7, mutants: inputs rw, root rw, /tmp rw"
 
 var (
 	_ = mutate(Mutant{
+		Name: "inputs-writable", Title: "the inputs are mounted writable", Of: hostile.Outside, Part: reports.PartWall, Source: listed7,
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.InputsWritable = true },
+		// The host compares the job's trees as a whole, so every route of a job
+		// with inputs turns.
+		Predicted: []Prediction{
+			turns(hostile.Fell, "step-07/outside/*", "host: trees changed"),
+			turns(hostile.Fell, "step-07/outside/inputs-*", "inside", "host: trees changed", "host: mounts inputs_writable"),
+			turns(hostile.Fell, "step-07/outside/inputs-remount", "host: mounts inputs_writable"),
+		},
+	})
+	_ = mutate(Mutant{
 		Name: "root-writable", Title: "the root is writable, down to the image on the host", Of: hostile.Outside, Part: reports.PartWall, Source: listed7,
 		Need:      emptyBase,
 		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.RootWritable, w.RootOverlay = true, "none" },

@@ -212,7 +212,7 @@ func (m *Mutant) compare(out reports.Mutant, trials []reports.Trial) reports.Mut
 			otherwise = append(otherwise, t.ID+": "+why)
 		}
 	}
-	for _, p := range m.Predicted {
+	for _, p := range m.predictions() {
 		if predicted[p.Trials] == 0 {
 			otherwise = append(otherwise, p.Trials+": no trial was asked that the prediction is about")
 		}

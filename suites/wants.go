@@ -27,6 +27,10 @@ func afterwards(w reports.Want) reports.Want {
 func secretUnread() []reports.Want {
 	return []reports.Want{
 		none("canary", "reads", "count", "no read of a canary by the sandbox or the gofer"),
+		{
+			Observer: "canary", Value: "unattributed", Moment: reports.Worst, Rule: reports.Exactly, Bound: 0, Unit: "count",
+			Breach: hostile.Blind, Words: "nobody at a canary whose cgroup could not be told any more",
+		},
 		none("secrets", "found", "count", "no secret of this run in stdout, stderr, artifacts or scratch"),
 	}
 }

@@ -24,16 +24,14 @@ func linkFile(p *Probe) {
 	var pin pinned
 	defer pin.Unpin()
 	args := [6]uintptr{dirAt, pin.str(from), dirAt, pin.str(to)}
-	if p.onCanary("linkat("+from+", "+to+")", unix.SYS_LINKAT, args, byMount(to)) {
-		unix.Unlinkat(unix.AT_FDCWD, to, 0) //nolint:errcheck,gosec // the claim is made
-	}
+	p.onCanary("linkat("+from+", "+to+")", unix.SYS_LINKAT, args, byMount(to))
 }
 
 func changeMode(p *Probe) {
 	var pin pinned
 	defer pin.Unpin()
-	args := [6]uintptr{dirAt, pin.str(p.openFile()), 0o666}
-	p.onCanary("fchmodat("+p.openFile()+", 0666)", unix.SYS_FCHMODAT, args, byMount(p.openFile()))
+	args := [6]uintptr{dirAt, pin.str(p.openFile()), 0o646}
+	p.onCanary("fchmodat("+p.openFile()+", 0646)", unix.SYS_FCHMODAT, args, byMount(p.openFile()))
 }
 
 // makeNode makes the node of /dev/null, a harmless device.
@@ -48,9 +46,7 @@ func makeNode(p *Probe) {
 		}
 		return byMount(node)(errno)
 	}
-	if p.onCanary("mknodat("+node+", S_IFCHR, 1:3)", unix.SYS_MKNODAT, args, where) {
-		unix.Unlinkat(unix.AT_FDCWD, node, 0) //nolint:errcheck,gosec // the claim is made
-	}
+	p.onCanary("mknodat("+node+", S_IFCHR, 1:3)", unix.SYS_MKNODAT, args, where)
 }
 
 func remountRoot(p *Probe) {
