@@ -15,7 +15,7 @@ import (
 func (t *Trees) Control(ctx context.Context) (c Control) {
 	c = Control{
 		Observer: t.Name(), Effect: "one byte changes in a throwaway tree that stands, and one in a tree that comes and goes with a job",
-		Want: "no change before, then these two files; and the run's own trees are those that hold its canaries",
+		Want: "no change before, then these two files; and the run's own trees are those that hold what they should",
 	}
 	folder, err := os.MkdirTemp(t.Temp, "tenwalls-trees-")
 	if err != nil {

@@ -156,7 +156,7 @@ func (e *eyes) canary(s *Scene, h observers.Host) (observers.Observer, error) {
 func (e *eyes) watchTrees(s *Scene, h observers.Host) observers.Observer {
 	e.trees = &observers.Trees{Temp: h.Temp}
 	if s.image != nil && s.runner != nil { // an examination has no job to compare around
-		e.trees.Holds = s.image.CanaryFiles()
+		e.trees.Holds = []string{filepath.Join(s.image.Root, guestPath)}
 	}
 	return e.trees
 }

@@ -30,6 +30,8 @@ type Mutant struct {
 	// Alone mutants do something to the machine that would disturb the evidence
 	// of another mutant.
 	Alone bool
+	// Swaps mutants need swap within the guard.
+	Swaps bool
 	// Answer lets the world's servers answer. Otherwise what is sent to the
 	// canary destinations is counted and dropped.
 	Answer bool

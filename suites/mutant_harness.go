@@ -17,13 +17,13 @@ import (
 const listedHarness = "mutants of the harness itself: a payload that does not act or lies, each observer blinded, each control removed, empty evidence"
 
 // deceived is every trial of the cells in which the payload has to say
-// something, turned silent.
-func deceived(cells []string) []Prediction {
+// something, turned silent; and what a cap leaves behind, where no cap is reached.
+func deceived(cells []string, idle bool) []Prediction {
 	var out []Prediction
 	for _, t := range Trials() {
 		r, _ := t.Attempt.Route(t.Route)
 		_, left := leftBehind[t.Route]
-		if slices.Contains(cells, t.cell.Name) && (r.Inside || left) {
+		if slices.Contains(cells, t.cell.Name) && (r.Inside || left && idle) {
 			out = append(out, turns(hostile.Silent, t.ID(), "unsaid"))
 		}
 	}
@@ -36,17 +36,17 @@ var (
 	_ = mutate(Mutant{
 		Name: "payload-idle", Title: "the payload is replaced by true(1)", Part: reports.PartPayload, Source: listedHarness,
 		Cells: everyCell, Order: map[string]string{hostile.ParamDeceit: string(hostile.DeceitIdle)},
-		Foretell: func() []Prediction { return deceived(everyCell) },
+		Foretell: func() []Prediction { return deceived(everyCell, true) },
 	})
 	_ = mutate(Mutant{
 		Name: "payload-unreached", Title: "the payload claims each refusal and never reaches the act", Part: reports.PartPayload, Source: listedHarness,
 		Cells: everyCell, Order: map[string]string{hostile.ParamDeceit: string(hostile.DeceitUnreached)},
-		Foretell: func() []Prediction { return deceived(everyCell) },
+		Foretell: func() []Prediction { return deceived(everyCell, true) },
 	})
 	_ = mutate(Mutant{
 		Name: "payload-nameless", Title: "the payload's claims are without this run's nonce", Part: reports.PartPayload, Source: listedHarness,
 		Cells: everyCell, Order: map[string]string{hostile.ParamDeceit: string(hostile.DeceitNameless)},
-		Foretell: func() []Prediction { return deceived(everyCell) },
+		Foretell: func() []Prediction { return deceived(everyCell, false) },
 	})
 	_ = mutate(Mutant{
 		Name: "evidence-empty", Title: "the judge is fed an empty evidence", Part: reports.PartJudge, Source: listedHarness,

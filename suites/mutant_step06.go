@@ -43,6 +43,7 @@ var (
 			}
 			return ""
 		},
+		Swaps: true,
 		Walls: allowSwap,
 		Predicted: []Prediction{
 			turns(hostile.Fell, "step-06/memory/*", "host: memory swap"),

@@ -173,9 +173,21 @@ func (s *Scene) settle() error {
 	return nil
 }
 
-// gather makes the run's cgroup, and that of its helpers in it.
+// The guard around a run, in jobs' limits: what a payload takes at most where
+// its own wall is down, which is four, and what those beside it may.
+const guardFactor = 12
+
+// gather makes the run's cgroup, the guard around everything in it, and that of
+// its helpers.
 func (s *Scene) gather() (*cgroup.Group, error) {
 	if err := s.journal.Record("cgroup", s.cfg.CgroupParent); err != nil {
+		return nil, err
+	}
+	guard := cgroup.Limits{MemoryBytes: guardFactor * int64(s.cfg.Limits.Memory), PIDs: guardFactor * s.cfg.Limits.HostTasks}
+	if s.mutant != nil && s.mutant.Swaps {
+		guard.SwapBytes = guard.MemoryBytes
+	}
+	if _, err := s.cgroups.Guard(s.cfg.CgroupParent, guard); err != nil {
 		return nil, err
 	}
 	return s.cgroups.Create(s.helpers(), cgroup.Limits{SwapBytes: -1})

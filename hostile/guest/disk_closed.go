@@ -49,4 +49,6 @@ func fillClosed(p *Probe, dir string) {
 		size += n
 	}
 	p.Happened(call, size, fmt.Sprintf("no byte granted here; then %s", errnoName(errnoOf(err))))
+	// What was written stays for a moment, so that the host can see it too.
+	unix.Nanosleep(&unix.Timespec{Nsec: 150e6}, nil) //nolint:errcheck,gosec // the claim is made
 }
