@@ -19,13 +19,15 @@ var may = map[string]struct {
 	parts  []string
 	reason string
 }{
-	"sandbox":       {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
-	"sandbox/runsc": {[]string{"sandbox", "internal/cgroup"}, "the runner knows nothing of the harness that tries it"},
-	"hostile":       {nil, "the vocabulary stands alone"},
-	"hostile/guest": {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
-	"observers":     {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},
-	"fixtures":      {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
-	"reports":       {[]string{"hostile", "observers"}, "a report speaks the vocabulary and holds what observers measured"},
+	"sandbox":           {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
+	"sandbox/admission": {[]string{"sandbox", "reports"}, "a broker verifies what a daemon published, and drives nothing"},
+	"sandbox/runsc":     {[]string{"sandbox", "internal/cgroup", "internal/yamlfile"}, "the runner knows nothing of the harness that tries it"},
+	"hostile":           {nil, "the vocabulary stands alone"},
+	"hostile/guest":     {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
+	"observers":         {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},
+	"fixtures":          {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
+	"internal/watch":    {[]string{"sandbox", "sandbox/runsc", "hostile", "reports", "fixtures", "internal/cgroup", "internal/yamlfile"}, "the daemon runs the suite as a child and judges nothing itself"},
+	"reports":           {[]string{"hostile", "observers"}, "a report speaks the vocabulary and holds what observers measured"},
 }
 
 // only says who may import what of others'.
@@ -33,7 +35,7 @@ var only = map[string]struct {
 	parts  []string
 	reason string
 }{
-	"os/exec":                   {[]string{"sandbox/runsc", "cmd/harness", "internal/act", "internal/cgroup", "observers", "suites"}, "few places run other programs; observers and cgroup start what they are handed"},
+	"os/exec":                   {[]string{"sandbox/runsc", "cmd/harness", "internal/act", "internal/cgroup", "observers", "suites", "internal/watch"}, "few places run other programs; observers and cgroup start what they are handed, the daemon starts the suite and hooks"},
 	"github.com/onsi/ginkgo/v2": {[]string{"suites"}, "only the suites have specs"},
 	"github.com/onsi/gomega":    {[]string{"suites"}, "only the suites assert at run time"},
 }
