@@ -91,7 +91,7 @@ configuration; 3 unproven (silent, blind or broken, or it could not run at all);
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(runCommand(), listCommand(), explainCommand(), doctorCommand(), configCommand(), verifyCommand(), versionCommand())
+	root.AddCommand(runCommand(), watchCommand(), statusCommand(), triggerCommand(), listCommand(), explainCommand(), doctorCommand(), configCommand(), verifyCommand(), versionCommand())
 	return root
 }
 
