@@ -20,7 +20,7 @@ var may = map[string]struct {
 	reason string
 }{
 	"sandbox":           {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
-	"sandbox/admission": {[]string{"sandbox", "reports"}, "a broker verifies what a daemon published, and drives nothing"},
+	"sandbox/admission": {[]string{"sandbox", "reports", "hostile"}, "a broker verifies what a daemon published, and drives nothing"},
 	"sandbox/runsc":     {[]string{"sandbox", "internal/cgroup", "internal/yamlfile"}, "the runner knows nothing of the harness that tries it"},
 	"hostile":           {nil, "the vocabulary stands alone"},
 	"hostile/guest":     {[]string{"hostile"}, "the payload is small, and trusted by nobody"},

@@ -218,6 +218,7 @@ func (d *Daemon) withdraw(why string) {
 	if !was.IsZero() {
 		d.log.Warn("withdrawn", "why", why)
 	}
+	d.show() // not only after the event: a look can take long
 }
 
 // keepUp repairs, at a tick, what could not be done when it was due.

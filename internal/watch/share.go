@@ -66,7 +66,7 @@ func (s Share) boundIn(root string, pid int) (func() error, error) {
 	tree, values := "", [][2]string{}
 	if data, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil && strings.Contains(" "+string(data), " cpu") {
 		tree, values = root, [][2]string{{"cpu.max", quota + " " + micros}}
-		if err := write(filepath.Join(root, "cgroup.subtree_control"), "+cpu"); err != nil {
+		if err := put(filepath.Join(root, "cgroup.subtree_control"), "+cpu"); err != nil {
 			return none, fmt.Errorf("share.cpu_percent: %w", err)
 		}
 	} else {
@@ -83,15 +83,15 @@ func (s Share) boundIn(root string, pid int) (func() error, error) {
 		return nil
 	}
 	for _, v := range append(values, [2]string{"cgroup.procs", strconv.Itoa(pid)}) {
-		if err := write(filepath.Join(dir, v[0]), v[1]); err != nil {
+		if err := put(filepath.Join(dir, v[0]), v[1]); err != nil {
 			return remove, fmt.Errorf("share.cpu_percent: %w", err)
 		}
 	}
 	return remove, nil
 }
 
-// write writes to a control file that is there.
-func write(name, value string) error {
+// put writes to a control file that is there.
+func put(name, value string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
