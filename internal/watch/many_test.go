@@ -93,7 +93,7 @@ func TestUnprovenIsTriedAgain(t *testing.T) {
 // A busy machine puts a scheduled run off, as long as that harms nothing.
 func TestPostponed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(r *rig) { r.cfg.Postpone.Load = 0.5 })
+		r := newRig(t, func(r *rig) { r.cfg.Postpone.Load, r.cfg.PublishLife = 0.5, seconds(1800) })
 		proc := filepath.Join(r.d.opt.Proc, "loadavg")
 		busy := func(load int) {
 			if err := os.WriteFile(proc, fmt.Appendf(nil, "%d.00 0.10 0.10 1/100 1\n", load), 0o644); err != nil {

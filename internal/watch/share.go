@@ -63,7 +63,8 @@ func (s Share) boundIn(root string, pid int) (func() error, error) {
 	none := func() error { return nil }
 	quota := strconv.FormatInt(period.Microseconds()*int64(s.CPUPercent)/100, 10)
 	micros := strconv.FormatInt(period.Microseconds(), 10)
-	tree, values := "", [][2]string{}
+	var tree string
+	var values [][2]string
 	if data, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil && strings.Contains(" "+string(data), " cpu") {
 		tree, values = root, [][2]string{{"cpu.max", quota + " " + micros}}
 		if err := put(filepath.Join(root, "cgroup.subtree_control"), "+cpu"); err != nil {
