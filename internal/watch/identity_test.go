@@ -95,6 +95,22 @@ func replaceIn(t *testing.T, file, old, text string) {
 	write(t, file, string(bytes.Replace(data, []byte(old), []byte(text), 1)))
 }
 
+// An image's file with its old length and dates is another file all the same.
+func TestAnImageChangedInSecretIsSeen(t *testing.T) {
+	_, dir := machine(t)
+	file := dir + "/image/blobs/sha256/1"
+	before, err := fingerprint(dir + "/image")
+	must(t, err)
+	st, err := os.Stat(file)
+	must(t, err)
+	time.Sleep(20 * time.Millisecond) // so that the kernel's clock ticks
+	write(t, file, "y")
+	must(t, os.Chtimes(file, st.ModTime(), st.ModTime()))
+	if after, err := fingerprint(dir + "/image"); err != nil || after == before {
+		t.Errorf("%s, %v", after, err)
+	}
+}
+
 // A comment, or the order of fields, is no other configuration.
 func TestACommentChangesNothing(t *testing.T) {
 	h, dir := machine(t)
