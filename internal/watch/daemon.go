@@ -221,7 +221,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		case <-d.tickAt.c():
 			d.tickAt.set(time.Duration(d.cfg.Tick))
 			d.inspect()
-			d.keepUp()
+			d.unstick()
 		case <-d.renewAt.c():
 			d.renewAt.stop()
 			d.inspect()

@@ -197,12 +197,16 @@ func TestTheClockIsSetBackBySmallSteps(t *testing.T) {
 		r.start()
 		r.pass(r.takes)
 		r.set(func() { r.takes = 10 * time.Hour })
-		for range 59 * 60 {
+		const steps = 59*60 + 40
+		for range steps {
 			r.set(func() { r.offset -= 800 * time.Millisecond })
 			r.event()
 			r.pass(time.Second)
 		}
 		r.wantPublished()
+		if s, _ := r.published(); s.Expires.Sub(r.d.opt.Clock.Wall()) > time.Hour-steps*time.Second {
+			t.Errorf("published beyond the end on the other clock: %s", s.Expires)
+		}
 		r.pass(2 * time.Minute)
 		r.wantWithdrawn("has expired")
 	})
@@ -255,6 +259,29 @@ func TestStopEndsTheRun(t *testing.T) {
 		m, err := recall(r.cfg.StateDir)
 		if err != nil || m.Last == nil || !strings.Contains(m.Last.Trouble, "told to end") {
 			t.Errorf("%+v, %v", m.Last, err)
+		}
+	})
+}
+
+// What cannot be removed is told, is not renewed, and goes when it can.
+func TestWithdrawingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		r.wantPublished()
+		must(t, os.Remove(r.cfg.Publish)) // a folder that is not empty cannot be unlinked
+		must(t, os.MkdirAll(filepath.Join(r.cfg.Publish, "x"), 0o755))
+		r.set(func() { r.takes, r.identity.Runtime = time.Hour, dig("other") })
+		r.event()
+		if s := r.d.Status(); s.Until != nil || !s.Stuck || !strings.Contains(s.Text(), "could not be removed") {
+			t.Errorf("%+v", s)
+		}
+		must(t, os.Remove(filepath.Join(r.cfg.Publish, "x")))
+		r.pass(30 * time.Second)
+		r.wantWithdrawn("identity changed")
+		if r.d.Status().Stuck {
+			t.Error("stuck still")
 		}
 	})
 }

@@ -77,8 +77,7 @@ func (f *folders) listen() {
 				return
 			}
 			in, watched := names[filepath.Dir(e.Name)]
-			_, folder := names[e.Name]
-			if watched && (in == nil || in[filepath.Base(e.Name)]) || folder && e.Has(fsnotify.Remove|fsnotify.Rename) {
+			if watched && (in == nil || in[filepath.Base(e.Name)]) {
 				f.tell()
 			}
 		case _, ok := <-f.w.Errors:

@@ -73,6 +73,23 @@ func TestReplaceFollowsNoLink(t *testing.T) {
 	}
 }
 
+// The worst comes first, and there is an end to it.
+func TestWallsAreNamedWorstFirst(t *testing.T) {
+	r := &reports.Report{}
+	for _, v := range []hostile.Verdict{hostile.Blind, hostile.Held, hostile.Misnamed, hostile.Fell} {
+		r.Trials = append(r.Trials, reports.Trial{ID: string(v), Verdict: v, Reason: "r"})
+	}
+	if got := strings.Join(wallsOf(r), ", "); got != "fell fell: r, misnamed misnamed: r, blind blind: r" {
+		t.Error(got)
+	}
+	for range 100 {
+		r.Trials = append(r.Trials, reports.Trial{ID: "x", Verdict: hostile.Broken})
+	}
+	if got := wallsOf(r); len(got) != maxWalls+1 || got[0] != "fell fell: r" {
+		t.Errorf("%d: %v", len(got), got)
+	}
+}
+
 func TestMemoryOutlivesTheDaemon(t *testing.T) {
 	dir := t.TempDir()
 	m, err := recall(dir)

@@ -221,13 +221,10 @@ func (d *Daemon) withdraw(why string) {
 	d.show() // not only after the event: a look can take long
 }
 
-// keepUp repairs, at a tick, what could not be done when it was due.
-func (d *Daemon) keepUp() {
+// unstick withdraws again, at a tick, what could not be removed.
+func (d *Daemon) unstick() {
 	if d.stuck {
 		d.withdraw(d.why)
-	}
-	if d.good != nil && d.until.IsZero() {
-		d.renew()
 	}
 }
 

@@ -21,6 +21,7 @@ type Status struct {
 	Until      *time.Time      `json:"until,omitempty"`
 	Qualified  *time.Time      `json:"qualified_until,omitempty"` // how long it can be renewed without a further run
 	Why        string          `json:"why,omitempty"`             // nothing is published
+	Stuck      bool            `json:"stuck,omitempty"`           // what was published could not be removed: it expires by itself
 	Identity   *Identity       `json:"identity,omitempty"`        // absent while it is not known
 	Running    *Request        `json:"running,omitempty"`
 	Due        string          `json:"due,omitempty"` // a further run, and why
@@ -50,7 +51,7 @@ func (d *Daemon) show() {
 	s := &Status{
 		At: d.opt.Clock.Wall().UTC(), Host: d.opt.HostName, Version: d.opt.Version, Began: d.began.UTC(), Config: d.cfg.File(), Why: d.why,
 		Until: utc(d.until), Next: utc(d.next), NextWhy: d.nextWhy, Last: d.memory.Last, LastGood: d.memory.LastGood, Outcome: d.memory.Outcome,
-		Runs: d.runs, TickOnly: d.unseen, Running: d.running,
+		Stuck: d.stuck, Runs: d.runs, TickOnly: d.unseen, Running: d.running,
 		beatWithin: 3*max(time.Duration(d.cfg.Tick), d.opt.Heartbeat) + time.Minute,
 	}
 	if d.good != nil {
@@ -109,6 +110,9 @@ func (s *Status) Text() string {
 		row("qualified", "until %s; published in %s until %s", at(*s.Qualified), s.Published, at(*s.Until))
 	} else {
 		row("not qualified", "%s", s.Why)
+	}
+	if s.Stuck {
+		row("note", "what was published could not be removed; it is not renewed and expires by itself")
 	}
 	ran := func(name string, r *Ran) {
 		if r == nil {

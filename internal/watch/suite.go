@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tenwalls.dev/harness/hostile"
@@ -92,9 +93,15 @@ func (r Result) qualifies(i Identity) string {
 	return ""
 }
 
-// wallsOf names the trials of a report that did not hold.
+// wallsOf names the trials of a report that did not hold, those first whose wall
+// fell or was misnamed.
 func wallsOf(r *reports.Report) (out []string) {
-	for _, t := range r.Trials {
+	trials := slices.Clone(r.Trials)
+	order := []hostile.Verdict{hostile.Fell, hostile.Misnamed, hostile.Silent, hostile.Blind, hostile.Broken}
+	slices.SortStableFunc(trials, func(a, b reports.Trial) int {
+		return slices.Index(order, a.Verdict) - slices.Index(order, b.Verdict)
+	})
+	for _, t := range trials {
 		if t.Verdict == hostile.Held {
 			continue
 		}
