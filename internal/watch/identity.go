@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -157,13 +158,13 @@ func profile(e runsc.EntryPoints) (string, error) {
 
 // guest is the digest of the payload that this daemon carries. That of the
 // child is covered by the digest of the harness on the disk.
-func guest() (string, error) {
+var guest = sync.OnceValues(func() (string, error) {
 	payload, err := fixtures.Guest()
 	if err != nil {
 		return "", err
 	}
 	return evidence.Digest(payload), nil
-}
+})
 
 // maxLine bounds the files of one line that the kernel shows, in bytes.
 const maxLine = 64 << 10

@@ -223,7 +223,7 @@ func (d *Daemon) withdraw(why string) {
 
 // unstick withdraws again, at a tick, what could not be removed.
 func (d *Daemon) unstick() {
-	if d.stuck {
+	if d.stuck && d.good == nil { // else the next renewal replaces it
 		d.withdraw(d.why)
 	}
 }
@@ -243,7 +243,7 @@ func (d *Daemon) renew() {
 		d.renewAt.set(life / 3)
 		return
 	}
-	d.until, d.why = end, ""
+	d.until, d.why, d.stuck = end, "", false
 	d.renewAt.set(life / 3)
 	d.opt.Meter.Published(end)
 	if first {
