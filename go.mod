@@ -3,6 +3,9 @@ module tenwalls.dev/harness
 go 1.26.8
 
 require (
+	github.com/adhocore/gronx v1.20.4
+	github.com/coreos/go-systemd/v22 v22.7.0
+	github.com/fsnotify/fsnotify v1.10.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofrs/flock v0.13.2
 	github.com/google/go-cmp v0.7.0

@@ -91,8 +91,8 @@ configuration; 3 unproven (silent, blind or broken, or it could not run at all);
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(runCommand(), proveCommand(), listCommand(), explainCommand(), doctorCommand(), configCommand(), verifyCommand(),
-		historyCommand(), diffCommand(), versionCommand())
+	root.AddCommand(runCommand(), proveCommand(), watchCommand(), statusCommand(), triggerCommand(), listCommand(), explainCommand(),
+		doctorCommand(), configCommand(), verifyCommand(), historyCommand(), diffCommand(), versionCommand())
 	return root
 }
 

@@ -19,16 +19,17 @@ var may = map[string]struct {
 	parts  []string
 	reason string
 }{
-	"sandbox":       {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
-	"sandbox/runsc": {[]string{"sandbox", "internal/cgroup", "internal/unmount"}, "the runner knows nothing of the harness that tries it"},
-	"hostile":       {nil, "the vocabulary stands alone"},
-	"hostile/guest": {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
-	"observers":     {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},
-	"fixtures":      {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
-	"reports":       {[]string{"hostile", "observers", "internal/syscalls"}, "a report speaks the vocabulary and holds what observers measured"},
-
-	"reports/history": {[]string{"hostile", "reports"}, "the ledger tells of reports and knows nobody who makes one"},
-	"reports/metrics": {[]string{"hostile", "reports"}, "metrics tell of reports and the ledger, and know nobody who makes one"},
+	"sandbox":           {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
+	"sandbox/admission": {[]string{"sandbox", "reports", "hostile"}, "a broker verifies what a daemon published, and drives nothing"},
+	"sandbox/runsc":     {[]string{"sandbox", "internal/cgroup", "internal/unmount", "internal/yamlfile"}, "the runner knows nothing of the harness that tries it"},
+	"hostile":           {nil, "the vocabulary stands alone"},
+	"hostile/guest":     {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
+	"observers":         {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},
+	"fixtures":          {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
+	"internal/watch":    {[]string{"sandbox", "sandbox/runsc", "hostile", "reports", "fixtures", "internal/cgroup", "internal/yamlfile"}, "the daemon runs the suite as a child and judges nothing itself"},
+	"reports":           {[]string{"hostile", "observers", "internal/syscalls"}, "a report speaks the vocabulary and holds what observers measured"},
+	"reports/history":   {[]string{"hostile", "reports"}, "the ledger tells of reports and knows nobody who makes one"},
+	"reports/metrics":   {[]string{"hostile", "reports"}, "metrics tell of reports and the ledger, and know nobody who makes one"},
 }
 
 // only says who may import what of others'.
@@ -36,7 +37,7 @@ var only = map[string]struct {
 	parts  []string
 	reason string
 }{
-	"os/exec":                   {[]string{"sandbox/runsc", "cmd/harness", "internal/act", "internal/cgroup", "observers", "suites"}, "few places run other programs; observers and cgroup start what they are handed"},
+	"os/exec":                   {[]string{"sandbox/runsc", "cmd/harness", "internal/act", "internal/cgroup", "observers", "suites", "internal/watch"}, "few places run other programs; observers and cgroup start what they are handed, the daemon starts the suite and hooks"},
 	"github.com/onsi/ginkgo/v2": {[]string{"suites"}, "only the suites have specs"},
 	"github.com/onsi/gomega":    {[]string{"suites"}, "only the suites assert at run time"},
 }

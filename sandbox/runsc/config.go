@@ -1,10 +1,8 @@
 package runsc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
+	"tenwalls.dev/harness/internal/yamlfile"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
 )
@@ -111,74 +108,17 @@ func LoadConfig(file string) (Config, error) {
 // the configuration is refused, not read from where the file or the program is.
 func ParseConfig(data []byte, file string) (Config, error) {
 	c := DefaultConfig()
-	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("runner configuration %s", yamlError(err, file))
+	if err := yamlfile.Decode(data, file, &c, shorten); err != nil {
+		return Config{}, fmt.Errorf("runner configuration %w", err)
 	}
 	if reflect.DeepEqual(c, Config{}) { // a document without content zeroes what it is decoded into
 		c = DefaultConfig()
 	}
-	var extra any
-	if err := dec.Decode(&extra); !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("runner configuration %s: more than one YAML document: keep one", file)
-	}
 	c.file = file
 	if err := c.Check(); err != nil {
-		return Config{}, locate(err, data, file)
+		return Config{}, yamlfile.Locate(err, data, "runner configuration", file)
 	}
 	return c, nil
-}
-
-// yamlPosition is how the parser begins its messages: line and column.
-var yamlPosition = regexp.MustCompile(`^\[(\d+):(\d+)\] `)
-
-// yamlError is the parser's message as "FILE:LINE: words", one bounded line
-// without the excerpt, which may be anybody's bytes.
-func yamlError(err error, file string) string {
-	words, _, _ := strings.Cut(strings.TrimSpace(yaml.FormatError(err, false, false)), "\n")
-	if m := yamlPosition.FindStringSubmatch(words); m != nil {
-		return fmt.Sprintf("%s:%s: %s", file, m[1], shorten(words[len(m[0]):]))
-	}
-	return file + ": " + shorten(words)
-}
-
-// fieldError is a wrong value of one field, by its path in the file.
-type fieldError struct{ field, problem string }
-
-func (e fieldError) Error() string { return e.field + ": " + e.problem }
-
-// locate adds the file and the line of each field error.
-func locate(err error, data []byte, file string) error {
-	var list interface{ Unwrap() []error }
-	if !errors.As(err, &list) {
-		return fmt.Errorf("runner configuration %s: %w", file, err)
-	}
-	var out []error
-	for _, e := range list.Unwrap() {
-		var f fieldError
-		where := file
-		if errors.As(e, &f) {
-			if line := lineOf(data, f.field); line > 0 {
-				where = fmt.Sprintf("%s:%d", file, line)
-			}
-		}
-		out = append(out, fmt.Errorf("runner configuration %s: %w", where, e))
-	}
-	return errors.Join(out...)
-}
-
-// lineOf finds the line on which a field's value stands; 0 when the field is
-// not in the file (its default is wrong only together with something else).
-func lineOf(data []byte, field string) int {
-	path, err := yaml.PathString("$." + field)
-	if err != nil {
-		return 0
-	}
-	node, err := path.ReadNode(bytes.NewReader(data))
-	if err != nil || node == nil || node.GetToken() == nil {
-		return 0
-	}
-	return node.GetToken().Position.Line
 }
 
 var cgroupPath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._-]*)+$`)
@@ -190,7 +130,7 @@ var ownFlags = []string{"root", "network", "platform", "ignore-cgroups", "oci-se
 func (c Config) Check() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, fieldError{field, fmt.Sprintf(format, args...)})
+		errs = append(errs, yamlfile.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
 	if c.Version != 1 {
 		bad("version", "is %d: this program reads version 1", c.Version)
@@ -235,18 +175,18 @@ func (c Config) Check() error {
 func (l LimitsConfig) check() (errs []error) {
 	between := func(field string, v, low, high int64, words string) {
 		if v < low || v > high {
-			errs = append(errs, fieldError{"limits." + field, words})
+			errs = append(errs, yamlfile.FieldError{Field: "limits." + field, Problem: words})
 		}
 	}
 	between("cpu", int64(l.CPU), int64(time.Second), int64(24*time.Hour), "must be 1s to 24h, in whole seconds: the guest kernel's limit counts seconds")
 	if time.Duration(l.CPU)%time.Second != 0 {
-		errs = append(errs, fieldError{"limits.cpu", "must be in whole seconds: the guest kernel's limit counts seconds"})
+		errs = append(errs, yamlfile.FieldError{Field: "limits.cpu", Problem: "must be in whole seconds: the guest kernel's limit counts seconds"})
 	}
 	between("memory", int64(l.Memory), 96<<20, 1<<40, "must be 96MiB to 1TiB: the runtime itself needs about 60 MiB of it")
 	between("processes", l.Processes, 8, 1<<15, "must be 8 to 32768")
 	between("scratch", int64(l.Scratch), 1<<20, int64(l.Memory), "must be 1MiB to limits.memory: scratch is memory")
 	if int64(l.Scratch)%4096 != 0 {
-		errs = append(errs, fieldError{"limits.scratch", "must be in whole pages of 4096 bytes"})
+		errs = append(errs, yamlfile.FieldError{Field: "limits.scratch", Problem: "must be in whole pages of 4096 bytes"})
 	}
 	between("wall", int64(l.Wall), int64(time.Second), int64(24*time.Hour), "must be 1s to 24h")
 	between("output", int64(l.Output), 64<<10, 64<<20, "must be 64KiB to 64MiB: it is held in memory")

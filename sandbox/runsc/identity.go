@@ -3,18 +3,16 @@ package runsc
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tenwalls.dev/harness/sandbox/filedigest"
 )
 
 // Identity is which runsc it is.
@@ -77,42 +75,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// digests remembers the digest of a file as long as size, times, inode and
-// device stay the same: an 80 MB binary is not read at every job.
-var digests sync.Map // fileIdentity -> string
+// digests remembers, so that an 80 MB binary is not read at every job.
+var digests filedigest.Cache
 
-type fileIdentity struct {
-	path         string
-	dev, ino     uint64
-	size         int64
-	mtime, ctime unix.Timespec
-}
-
-// FileDigest returns "sha256:<hex>" of the file's bytes. What is not a regular
-// file is refused by its name, and never waited for: opening a named pipe would
-// else block until somebody writes to it (fifo(7)).
-func FileDigest(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return "", fmt.Errorf("digest: %w", err)
-	}
-	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return "", fmt.Errorf("digest %s: %w", path, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return "", fmt.Errorf("digest %s: not a regular file", path)
-	}
-	key := fileIdentity{path, uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
-	if d, ok := digests.Load(key); ok {
-		return d.(string), nil
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", fmt.Errorf("digest %s: %w", path, err)
-	}
-	d := "sha256:" + hex.EncodeToString(sum.Sum(nil))
-	digests.Store(key, d)
-	return d, nil
-}
+// FileDigest returns "sha256:<hex>" of the file's bytes. It reads the file only
+// when its size, times, inode or device have changed.
+func FileDigest(path string) (string, error) { return digests.Digest(path) }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"tenwalls.dev/harness/internal/watch"
+)
+
+func watchCommand() *cobra.Command {
+	var config string
+	var check bool
+	c := &cobra.Command{
+		Use: "watch", Short: "Qualify this host continuously, on every change and on a schedule",
+		Long: `Qualify this host against the configuration that production uses: at the start,
+on a schedule, and whenever runsc, the runner configuration, the base image, the
+kernel or the harness changes. What qualifies is published as one signed file of
+a short life, which is withdrawn the moment any of that changes, and on every
+outcome but qualified.
+
+SIGHUP asks for a run now, as harness trigger does. SIGTERM and SIGINT withdraw,
+end the run and the daemon; exit code 0 then.`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := watch.LoadConfig(config)
+			if err != nil {
+				return usage(err)
+			}
+			if check {
+				return printed(fmt.Fprintf(cmd.OutOrStdout(), "%s: no fault found\n", config))
+			}
+			if err := root(); err != nil {
+				return err
+			}
+			return watchHost(cmd.Context(), cfg)
+		},
+	}
+	c.Flags().StringVar(&config, "config", watch.DefaultFile, "daemon configuration")
+	c.Flags().BoolVar(&check, "check", false, "say what is wrong with the configuration, and end")
+	return c
+}
+
+func watchHost(ctx context.Context, cfg watch.Config) error {
+	host, err := watch.ThisHost()
+	if err != nil {
+		return unproven(err)
+	}
+	// Elsewhere SIGHUP interrupts; here it asks for a run. It is ignored for the
+	// moment in between, so that it never ends the daemon.
+	signal.Ignore(unix.SIGHUP)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
+	err = watch.Serve(ctx, watch.Parts{Config: cfg, Host: host, Hangup: hangup, Version: ownVersion(), Log: slog.Default()})
+	if err != nil {
+		return unproven(fmt.Errorf("watch: %w", err))
+	}
+	return nil
+}
+
+// daemonFlags say which daemon is asked.
+type daemonFlags struct{ config, socket string }
+
+func (f *daemonFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.config, "config", "", "daemon configuration that names the socket")
+	c.Flags().StringVar(&f.socket, "socket", watch.DefaultConfig().Socket.Path, "the daemon's socket")
+	c.MarkFlagsMutuallyExclusive("config", "socket")
+}
+
+func (f *daemonFlags) client() (watch.Client, error) {
+	if f.config == "" {
+		return watch.Client{Socket: f.socket}, nil
+	}
+	cfg, err := watch.LoadConfig(f.config)
+	if err != nil {
+		return watch.Client{}, usage(err)
+	}
+	return watch.Client{Socket: cfg.Socket.Path}, nil
+}

@@ -1,0 +1,201 @@
+package watch
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox/evidence"
+)
+
+// Child is the suite as a process of its own: harness run. Only the files that it
+// leaves and its exit code count; what it prints is kept and not read.
+type Child struct {
+	Program string // the harness on the disk
+	Runs    string // folder that gets one folder a run
+	Key     string // private key that signs the attestation
+	Public  ed25519.PublicKey
+	Log     *slog.Logger
+}
+
+// said is the child's standard error beside the files of its run.
+const said = "stderr.log"
+
+// endWithin is how long a child may take to remove what its run made after it
+// was told to end.
+const endWithin = 45 * time.Second
+
+// Run implements [Suite].
+func (c *Child) Run(ctx context.Context, r Request) Result {
+	began := filepath.Join(c.Runs, r.ID+".tmp")
+	res := c.run(ctx, r, began)
+	res.Ended = time.Now()
+	done := filepath.Join(c.Runs, r.ID)
+	if err := os.Rename(began, done); err != nil {
+		res.Outcome, res.Statement = hostile.Unproven, nil
+		res.Trouble = brief(errors.Join(errors.New(res.Trouble), fmt.Errorf("keep the run's folder: %w", err)).Error())
+		return res
+	}
+	res.Folder = done
+	return res
+}
+
+func (c *Child) run(ctx context.Context, r Request, dir string) Result {
+	broken := func(err error) Result { return Result{Outcome: hostile.Unproven, Trouble: brief(err.Error())} }
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return broken(fmt.Errorf("make the run's folder: %w", err))
+	}
+	stderr, err := os.OpenFile(filepath.Join(dir, said), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return broken(fmt.Errorf("make the run's folder: %w", err))
+	}
+	defer stderr.Close() // what the child wrote is its own; we only read
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Within, fmt.Errorf("not ended within %s (run_within)", r.Within))
+	defer cancel()
+	cmd := exec.Command(c.Program, "run", "--config", r.Runner, "--out", dir, "--key", c.Key, "--valid-for", r.ValidFor.String())
+	cmd.Dir, cmd.Stderr = "/", stderr
+	cmd.Env = append(os.Environ(), "CI=1") // plain lines, whatever our own standard error is
+	state, err := c.watched(ctx, cmd, r)
+	if err != nil {
+		return broken(err)
+	}
+	if ctx.Err() != nil {
+		res := broken(fmt.Errorf("ended early: %w", context.Cause(ctx)))
+		res.Stopped = !errors.Is(ctx.Err(), context.DeadlineExceeded)
+		return res
+	}
+	outcome, ok := map[int]hostile.Outcome{0: hostile.Qualified, 1: hostile.Refused, 3: hostile.Unproven}[state.ExitCode()]
+	if !ok {
+		return broken(fmt.Errorf("harness run: %s: %s", state, tail(stderr)))
+	}
+	res, err := c.read(dir, outcome)
+	if err != nil {
+		return broken(fmt.Errorf("harness run: %s, but %w: %s", state, err, tail(stderr)))
+	}
+	return res
+}
+
+// watched starts the child, ends it with the context and waits for it. The
+// thread that starts it stays until it has ended, because the kernel sends the
+// parent-death signal when that thread ends (prctl(2), PR_SET_PDEATHSIG): a child
+// whose daemon was killed is told to end, and cleans up.
+func (c *Child) watched(ctx context.Context, cmd *exec.Cmd, r Request) (*os.ProcessState, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// Its own group, so that a signal from a terminal reaches it through us alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start harness run: %w", err)
+	}
+	pid := cmd.Process.Pid
+	unbound, err := r.Share.bound(pid)
+	if err != nil {
+		c.Log.Warn("the child runs without its bound of processor time", "run", r.ID, "why", err.Error())
+	}
+	noted := note(c.Runs, pid)
+	done := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- end(ctx, done, pid) }()
+	waited := cmd.Wait()
+	close(done)
+	err = errors.Join(noted, <-ended, forget(c.Runs), unbound())
+	var exit *exec.ExitError
+	if waited != nil && !errors.As(waited, &exit) {
+		err = errors.Join(fmt.Errorf("wait for harness run: %w", waited), err)
+		return nil, err
+	}
+	if err != nil {
+		c.Log.Warn("after the child", "run", r.ID, "why", err.Error())
+	}
+	return cmd.ProcessState, nil
+}
+
+// end tells the child's group to end when ctx is done, and kills it when it has
+// not ended in time. It returns when done is closed.
+func end(ctx context.Context, done <-chan struct{}, pid int) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	err := signal(-pid, unix.SIGTERM)
+	patience := time.NewTimer(endWithin)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+		err = errors.Join(err, fmt.Errorf("not ended within %s of SIGTERM: killed; the next run removes what it left", endWithin), signal(-pid, unix.SIGKILL))
+		<-done
+	}
+	return err
+}
+
+func signal(pid int, s unix.Signal) error {
+	if err := unix.Kill(pid, s); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("%s to %d: %w", unix.SignalName(s), pid, err)
+	}
+	return nil
+}
+
+// read is the result as its files tell it. Nothing is believed that our own key
+// did not sign.
+func (c *Child) read(dir string, outcome hostile.Outcome) (Result, error) {
+	report, err := os.ReadFile(filepath.Join(dir, reports.ReportFile))
+	if errors.Is(err, fs.ErrNotExist) && outcome == hostile.Unproven {
+		return Result{}, errors.New("there is no report")
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, reports.AttestationFile))
+	if err != nil {
+		return Result{}, err
+	}
+	a, err := reports.DecodeAttestation(data)
+	if err != nil {
+		return Result{}, err
+	}
+	s, err := reports.Verify(a, []ed25519.PublicKey{c.Public}, time.Now())
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := reports.Decode(report)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case evidence.Digest(report) != s.ReportDigest:
+		return Result{}, errors.New("its report is not the one that was attested")
+	case s.Outcome != outcome || r.Outcome != outcome || r.Run != s.Run:
+		return Result{}, fmt.Errorf("its attestation says %s of %s, its report %s of %s", s.Outcome, s.Run, r.Outcome, r.Run)
+	}
+	return Result{Outcome: outcome, Run: r.Run, Walls: wallsOf(r), Statement: &s, Harness: r.Harness.Digest}, nil
+}
+
+// tail is the last words of a file.
+func tail(f *os.File) string {
+	st, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	data := make([]byte, maxBrief)
+	n, err := f.ReadAt(data, max(0, st.Size()-maxBrief))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err.Error()
+	}
+	return brief(string(data[:n]))
+}

@@ -1,0 +1,75 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// Client asks a daemon over its socket.
+type Client struct{ Socket string }
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 4 << 20
+
+// Status asks for the daemon's state.
+func (c Client) Status(ctx context.Context) (*Status, error) {
+	data, err := c.ask(ctx, http.MethodGet, "/status", nil)
+	if err != nil {
+		return nil, err
+	}
+	var s Status
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.Socket, err)
+	}
+	return &s, nil
+}
+
+// Trigger asks for a run now. It returns when that is due, not when it has ended.
+func (c Client) Trigger(ctx context.Context, reason string) error {
+	body, err := json.Marshal(Wish{reason})
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", c.Socket, err)
+	}
+	_, err = c.ask(ctx, http.MethodPost, "/trigger", body)
+	return err
+}
+
+func (c Client) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*askWithin)
+	defer cancel()
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
+		},
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://daemon"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.Socket, err)
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("ask %s: no daemon listens there: start harness watch, or name its socket (--socket) or configuration (--config)", c.Socket)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return nil, fmt.Errorf("ask %s: refused: ask as root, or as a member of the socket's group (%w)", c.Socket, err)
+	case err != nil:
+		return nil, fmt.Errorf("ask %s: %w", c.Socket, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.Socket, err)
+	}
+	if resp.StatusCode >= 300 {
+		return nil, fmt.Errorf("ask %s: %s", c.Socket, brief(strings.TrimSpace(string(data))))
+	}
+	return data, nil
+}

@@ -1,0 +1,126 @@
+package watch
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+func TestTheWrittenDefaultIsTheDefault(t *testing.T) {
+	const file = "../../deploy/harness.yaml"
+	data, err := os.ReadFile(file)
+	must(t, err)
+	c, err := ParseConfig(data, "/etc/tenwalls/harness.yaml")
+	must(t, err)
+	want := DefaultConfig()
+	want.file = "/etc/tenwalls/harness.yaml"
+	if got, want := printed(c), printed(want); got != want {
+		t.Errorf("%s says\n%s\nthe default is\n%s", file, got, want)
+	}
+	// Each field is there: without a value, or with an unknown one, it is refused.
+	for _, field := range []string{"version", "runner", "state_dir", "key", "publish", "publish_life", "valid_for", "run_within", "path", "group", "every", "jitter", "tick", "debounce", "retry", "load", "at_most", "nice", "cpu_percent", "listen", "keep_runs"} {
+		if !strings.Contains(string(data), field+": ") {
+			t.Errorf("%s does not show %s", file, field)
+		}
+	}
+}
+
+func printed(c Config) string {
+	return strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf("%+v", c)), " ", "\n")
+}
+
+func TestPathsAreRelativeToTheFile(t *testing.T) {
+	c, err := ParseConfig([]byte("runner: r.yaml\nstate_dir: ../s\npublish: /p\n"), "/etc/x/h.yaml")
+	must(t, err)
+	if c.Runner != "/etc/x/r.yaml" || c.StateDir != "/etc/s" || c.Publish != "/p" || c.Key != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWhatIsWrongIsToldByLineAndField(t *testing.T) {
+	for text, want := range map[string]string{
+		"version: 2":                               "h.yaml:1: version: is 2",
+		"\ncolour: blue":                           `h.yaml:2: unknown field "colour"`,
+		"tick: 0s":                                 "h.yaml:1: tick: 0s: must be 1s to 1h0m0s: a missed event costs at most a tick",
+		"tick: soon":                               `h.yaml: "soon" is not a time span`,
+		"publish_life: 2h":                         "publish_life",
+		"valid_for: 1s":                            "valid_for",
+		"debounce: 1h":                             "debounce",
+		"schedule:\n  every: 1s":                   "h.yaml:2: schedule.every",
+		"schedule:\n  every: 1h\n  jitter: 2h":     "h.yaml:3: schedule.jitter",
+		"schedule:\n  cron: every day":             "h.yaml:2: schedule.cron",
+		"schedule:\n  cron: '0 0 31 2 *'":          "schedule.cron",
+		"schedule:\n  every: 1h\n  cron: '@daily'": "has both cron and an interval",
+		"share:\n  nice: -5":                       "h.yaml:2: share.nice",
+		"share:\n  cpu_percent: 5":                 "share.cpu_percent",
+		"metrics:\n  listen: 0.0.0.0:9464":         "h.yaml:2: metrics.listen: \"0.0.0.0:9464\" is not a loopback address",
+		"metrics:\n  listen: localhost:9464":       "is not a loopback address",
+		"metrics:\n  listen: unix:relative":        "with an absolute path",
+		"metrics:\n  listen: 127.0.0.1:metrics":    "is no port",
+		"notify:\n  exec: [mail]":                  "notify.exec[0]",
+		"notify:\n  webhook:\n    url: ftp://h/":   "notify.webhook.url",
+		"notify:\n  webhook:\n    url: https://h":  "needs secret_file",
+		"keep_runs: 0":                             "keep_runs",
+		"socket:\n  group: no-such-group-here":     "h.yaml:2: socket.group",
+		"postpone:\n  load: -1":                    "postpone.load",
+		"runner: /":                                "runner",
+		"version: 1\n---\nversion: 1":              "more than one YAML document",
+	} {
+		_, err := ParseConfig([]byte(text), "h.yaml")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), kind) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestSchedules(t *testing.T) {
+	from := time.Date(2026, 3, 1, 5, 30, 10, 0, time.UTC)
+	for _, c := range []struct {
+		s      Schedule
+		chance float64
+		want   time.Time
+	}{
+		{Schedule{Every: runsc.Duration(time.Hour)}, 0.9, from.Add(time.Hour)},
+		{Schedule{Every: runsc.Duration(time.Hour), Jitter: runsc.Duration(10 * time.Minute)}, 0.5, from.Add(65 * time.Minute)},
+		{Schedule{Cron: "0 */6 * * *"}, 0.5, time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)},
+		{Schedule{Cron: "@daily"}, 0, time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)},
+	} {
+		if got, err := c.s.Next(from, c.chance); err != nil || !got.Equal(c.want) {
+			t.Errorf("%+v: %s, %v, want %s", c.s, got, err, c.want)
+		}
+	}
+	parsed, err := ParseConfig([]byte("schedule:\n  cron: '@hourly'\n"), "h.yaml")
+	if err != nil || parsed.Schedule != (Schedule{Cron: "@hourly"}) {
+		t.Errorf("%+v, %v", parsed.Schedule, err)
+	}
+}
+
+// A schedule never stands still and never goes back, across both changes of a
+// local clock.
+func TestCronAcrossSummerTime(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	must(t, err)
+	for _, start := range []time.Time{time.Date(2026, 3, 28, 12, 0, 0, 0, zone), time.Date(2026, 10, 24, 12, 0, 0, 0, zone)} {
+		at := start
+		for range 100 {
+			next, err := Schedule{Cron: "30 * * * *"}.Next(at, 0)
+			must(t, err)
+			if d := next.Sub(at); d <= 0 || d > 2*time.Hour {
+				t.Errorf("after %s comes %s", at, next)
+			}
+			at = next
+		}
+	}
+}
+
+func TestPauses(t *testing.T) {
+	for n, want := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 15 * time.Minute, 1000: 15 * time.Minute} {
+		if got := retryAfter(time.Minute, n, 15*time.Minute); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

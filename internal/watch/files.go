@@ -1,0 +1,187 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Files tells that something that is watched may have changed.
+type Files interface {
+	// Watch replaces what is watched. An error says what goes unwatched.
+	Watch(Watched) error
+	// Changed receives once for any number of changes since it was last read.
+	Changed() <-chan struct{}
+	// Close ends the watch and its goroutine.
+	Close() error
+}
+
+// Watched is what may change: each path itself, and everything below each tree.
+// What is not there is watched for where it would be.
+type Watched struct{ Paths, Trees []string }
+
+// maxLinks is how many symlinks one path may lead through, as in the kernel
+// (path_resolution(7)).
+const maxLinks = 40
+
+// maxFolders bounds the folders of a base image that are watched. What changes
+// in those beyond it is seen at the next tick.
+const maxFolders = 4096
+
+// folders are Files over inotify(7). A file's own watch is dead after the first
+// atomic rename, so what is watched is each folder on the way to the file,
+// through every symlink, for the one name that matters in it; and every folder
+// of a tree, for all names.
+type folders struct {
+	w       *fsnotify.Watcher
+	names   chan map[string]map[string]bool // what is watched now: folder, then names in it; nil: all
+	changed chan struct{}
+	done    chan struct{}
+}
+
+// OpenFiles starts a watch over nothing yet.
+func OpenFiles() (Files, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch folders: %w: raise fs.inotify.max_user_instances; until then a change is seen at the next tick", err)
+	}
+	f := &folders{w: w, names: make(chan map[string]map[string]bool), changed: make(chan struct{}, 1), done: make(chan struct{})}
+	go f.listen()
+	return f, nil
+}
+
+func (f *folders) Changed() <-chan struct{} { return f.changed }
+
+func (f *folders) Close() error {
+	err := f.w.Close()
+	<-f.done
+	return err
+}
+
+// listen ends when the watcher is closed, which closes both of its channels.
+func (f *folders) listen() {
+	defer close(f.done)
+	var names map[string]map[string]bool
+	for {
+		select {
+		case n := <-f.names:
+			names = n
+		case e, ok := <-f.w.Events:
+			if !ok {
+				return
+			}
+			in, watched := names[filepath.Dir(e.Name)]
+			if watched && (in == nil || in[filepath.Base(e.Name)]) {
+				f.tell()
+			}
+		case _, ok := <-f.w.Errors:
+			if !ok {
+				return
+			}
+			f.tell() // the queue ran over, so anything may have changed
+		}
+	}
+}
+
+func (f *folders) tell() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (f *folders) Watch(what Watched) error {
+	want := map[string]map[string]bool{}
+	for _, p := range slices.Concat(what.Paths, what.Trees) {
+		way(p, want)
+	}
+	for _, p := range what.Trees {
+		tree(p, want)
+	}
+	select {
+	case f.names <- want: // before the watches: an event in between is not lost
+	case <-f.done:
+		return errors.New("watch folders: closed")
+	}
+	for _, dir := range f.w.WatchList() {
+		if _, ok := want[dir]; !ok {
+			// A folder that is gone has lost its watch already.
+			if err := f.w.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+				return fmt.Errorf("watch folders: %w", err)
+			}
+		}
+	}
+	var errs []error
+	for dir := range want {
+		if err := f.w.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("watch folder %s: %w", dir, err))
+		}
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w (and %d others like it): a change there is seen at the next tick; raise fs.inotify.max_user_watches", errs[0], len(errs)-1)
+	}
+	return nil
+}
+
+// way adds every folder that path leads through, with the names that it looks
+// up there: each link of a chain can be swapped, and each folder renamed.
+func way(path string, into map[string]map[string]bool) {
+	done, rest := "/", strings.Split(filepath.Clean(path), "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			done = filepath.Dir(done)
+			continue
+		}
+		if names, ok := into[done]; !ok {
+			into[done] = map[string]bool{part: true}
+		} else if names != nil {
+			names[part] = true
+		}
+		next := filepath.Join(done, part)
+		target, err := os.Readlink(next)
+		if err != nil {
+			done = next // no link, or nothing there
+			continue
+		}
+		if links++; links > maxLinks {
+			return
+		}
+		if filepath.IsAbs(target) {
+			done = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+}
+
+// tree adds every folder below path, path among them.
+func tree(path string, into map[string]map[string]bool) {
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return
+	}
+	seen := 0
+	_ = filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error { // what cannot be read is seen at the tick
+		if err != nil {
+			return nil //nolint:nilerr // the rest is still worth watching
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		if seen++; seen > maxFolders {
+			return fs.SkipAll
+		}
+		into[dir] = nil
+		return nil
+	})
+}

@@ -1,0 +1,176 @@
+package watch
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/sandbox"
+)
+
+// What is published expires with whichever is nearer, the file's life or the
+// run, and the capabilities with it.
+func TestPublishedExpires(t *testing.T) {
+	pub, key, err := ed25519.GenerateKey(nil)
+	must(t, err)
+	p := &Publisher{Path: filepath.Join(t.TempDir(), "a", "b", "attestation.json"), Key: key}
+	now := time.Now()
+	run := reports.Statement{
+		Run: "run_1", Outcome: hostile.Qualified, Issued: now.Add(-time.Hour), Expires: now.Add(time.Hour), Host: reports.StatementHost{BootID: "b", Kernel: "k"},
+		RuntimeDigest: dig("r"), ConfigDigest: dig("c"), ReportDigest: dig("p"), JUnitDigest: dig("j"),
+	}
+	run.Capabilities, err = json.Marshal(sandbox.Capabilities{
+		SchemaVersion: 1, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: dig("r"), Profile: sandbox.ProfileDenyAll, Qualification: "q", QualifiedUntil: run.Expires, Limits: sandbox.DenyAllLimits(),
+	})
+	must(t, err)
+	for _, c := range []struct{ until, want time.Time }{{now.Add(time.Minute), now.Add(time.Minute)}, {now.Add(2 * time.Hour), run.Expires}} {
+		want := c.want.UTC().Truncate(time.Second)
+		until, err := p.Publish(run, now, c.until)
+		must(t, err)
+		data, err := os.ReadFile(p.Path)
+		must(t, err)
+		a, err := reports.DecodeAttestation(data)
+		must(t, err)
+		s, err := reports.Verify(a, []ed25519.PublicKey{pub}, now)
+		must(t, err)
+		var caps sandbox.Capabilities
+		must(t, json.Unmarshal(s.Capabilities, &caps))
+		if !until.Equal(want) || !s.Expires.Equal(want) || !caps.QualifiedUntil.Equal(want) || s.ReportDigest != dig("p") || s.Issued.Sub(now).Abs() > time.Second {
+			t.Errorf("until %s: %+v, %+v", c.until, s, caps)
+		}
+		if string(p.Published()) != string(data) {
+			t.Error("it tells another than it published")
+		}
+		if st, err := os.Stat(p.Path); err != nil || st.Mode().Perm()&0o044 != 0o044 {
+			t.Errorf("consumers cannot read it: %v, %v", st.Mode(), err)
+		}
+	}
+	must(t, p.Withdraw())
+	must(t, p.Withdraw())
+	if left, err := os.ReadDir(filepath.Dir(p.Path)); err != nil || len(left) > 0 || p.Published() != nil {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// A link under the temporary name, put there by somebody else, is not written
+// through.
+func TestReplaceFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/victim", "whole")
+	must(t, os.Symlink(dir+"/victim", dir+"/.f.new"))
+	must(t, replace(dir+"/f", []byte("x"), 0o600))
+	if data, err := os.ReadFile(dir + "/victim"); err != nil || string(data) != "whole" {
+		t.Errorf("%s, %v", data, err)
+	}
+	if st, err := os.Lstat(dir + "/f"); err != nil || st.Mode() != 0o600 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+}
+
+// The worst comes first, and there is an end to it.
+func TestWallsAreNamedWorstFirst(t *testing.T) {
+	r := &reports.Report{}
+	for _, v := range []hostile.Verdict{hostile.Blind, hostile.Held, hostile.Misnamed, hostile.Fell} {
+		r.Trials = append(r.Trials, reports.Trial{ID: string(v), Verdict: v, Reason: "r"})
+	}
+	if got := strings.Join(wallsOf(r), ", "); got != "fell fell: r, misnamed misnamed: r, blind blind: r" {
+		t.Error(got)
+	}
+	for range 100 {
+		r.Trials = append(r.Trials, reports.Trial{ID: "x", Verdict: hostile.Broken})
+	}
+	if got := wallsOf(r); len(got) != maxWalls+1 || got[0] != "fell fell: r" {
+		t.Errorf("%d: %v", len(got), got)
+	}
+}
+
+func TestMemoryOutlivesTheDaemon(t *testing.T) {
+	dir := t.TempDir()
+	m, err := recall(dir)
+	if err != nil || m.Outcome != "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	want := memory{Outcome: hostile.Refused, LastGood: &Ran{ID: "watch_1", Identity: boxed}}
+	must(t, want.keep(dir))
+	if m, err = recall(dir); err != nil || m.Outcome != hostile.Refused || m.LastGood.Identity != boxed {
+		t.Errorf("%+v, %v", m, err)
+	}
+	write(t, filepath.Join(dir, memoryFile), "{")
+	if _, err := recall(dir); err == nil {
+		t.Error("damage goes unnoticed")
+	}
+}
+
+func TestOldRunsGo(t *testing.T) {
+	dir := t.TempDir()
+	for _, n := range []string{"watch_1", "watch_2", "watch_3", "watch_4", "watch_5.tmp"} {
+		must(t, os.Mkdir(filepath.Join(dir, n), 0o755))
+	}
+	write(t, dir+"/child.json", "{}")
+	must(t, prune(dir, 2, "/elsewhere/watch_1"))
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if got := strings.Join(left, " "); got != "child.json watch_1 watch_3 watch_4 watch_5.tmp" {
+		t.Errorf("left %s", got)
+	}
+}
+
+func TestLoadIsPerProcessor(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/loadavg", "3.00 2.00 1.00 2/300 4\n")
+	if l, err := load(dir, 4); err != nil || l != 0.75 {
+		t.Errorf("%v, %v", l, err)
+	}
+	write(t, dir+"/loadavg", "much")
+	if _, err := load(dir, 4); err == nil {
+		t.Error("nonsense is taken")
+	}
+}
+
+// One daemon a state folder; a folder that was replaced is noticed.
+func TestTheStateFolderIsOurs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.Mkdir(dir, 0o755))
+	unlock, err := lock(dir)
+	must(t, err)
+	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "another harness watch runs") {
+		t.Errorf("started twice: %v", err)
+	}
+	must(t, unlock())
+	alive, err := sameFolder(dir)
+	must(t, err)
+	must(t, alive())
+	must(t, os.Rename(dir, dir+".old"))
+	if err := alive(); err == nil || !strings.Contains(err.Error(), "removed") {
+		t.Error(err)
+	}
+	must(t, os.Mkdir(dir, 0o755))
+	if err := alive(); err == nil || !strings.Contains(err.Error(), "another folder") {
+		t.Error(err)
+	}
+}
+
+func TestTheKeyIsMadeOnce(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.StateDir = t.TempDir()
+	file, first, err := signingKey(cfg)
+	must(t, err)
+	again, second, err := signingKey(cfg)
+	if err != nil || file != again || !first.Equal(second) {
+		t.Errorf("%s, %s, %v", file, again, err)
+	}
+	must(t, os.Chmod(file, 0o644))
+	if _, _, err := signingKey(cfg); err == nil {
+		t.Error("a key that others can read is taken")
+	}
+}

@@ -1,0 +1,242 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/sandbox/runsc"
+)
+
+// A thousand changes in a minute, with runs that take no time at all and with
+// runs as long as real ones: as many runs as there is room for, never two at
+// once, and nothing of it is published while it goes on.
+func TestAThousandChangesInAMinute(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes time.Duration
+		most  int
+	}{"no time": {0, 13}, "as real ones": {12 * time.Second, 6}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, func(r *rig) { r.takes = c.takes })
+				r.start()
+				r.pass(time.Second + r.takes)
+				r.wantPublished()
+				before := r.count()
+				for n := range 1000 {
+					r.set(func() { r.identity.Config = dig(fmt.Sprint(n)) })
+					r.event()
+					r.pass(60 * time.Millisecond)
+				}
+				runs := r.count() - before
+				if runs < 1 || runs > c.most {
+					t.Errorf("%d runs, want 1 to %d", runs, c.most)
+				}
+				r.pass(time.Minute)
+				r.wantPublished()
+				if s, _ := r.published(); s.ConfigDigest != dig("999") {
+					t.Error("published is not the last")
+				}
+				if more := r.count() - before - runs; more > 2 {
+					t.Errorf("%d runs after it", more)
+				}
+			})
+		})
+	}
+}
+
+// However often and by whomever it is asked: one runs, and one is due.
+func TestAskedManyTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		for n := range 1000 {
+			r.d.Ask(fmt.Sprintf("deploy %d", n))
+			if n%10 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		r.pass(10 * r.takes)
+		if r.count() != 2 || !strings.Contains(r.runs[1].Reason, "asked: deploy 0 (and ") {
+			t.Errorf("%d runs, the second because %q", r.count(), r.runs[1].Reason)
+		}
+	})
+}
+
+// An unproven run is made again, after longer and longer pauses; a refused one is
+// not: it was answered.
+func TestUnprovenIsTriedAgain(t *testing.T) {
+	for outcome, want := range map[hostile.Outcome]int{hostile.Unproven: 8, hostile.Refused: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, func(r *rig) { r.takes = 0 })
+			r.outcome = r.ends(outcome, "")
+			r.start()
+			r.pass(time.Hour) // after 1, 2, 4, 8, 15, 15 and 15 minutes
+			if r.count() != want {
+				t.Errorf("%s: %d runs in an hour, want %d", outcome, r.count(), want)
+			}
+			if len(r.notices) != 1 {
+				t.Errorf("%s: %d notices of one change", outcome, len(r.notices))
+			}
+		})
+	}
+}
+
+// A busy machine puts a scheduled run off, as long as that harms nothing.
+func TestPostponed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) { r.cfg.Postpone.Load, r.cfg.PublishLife = 0.5, seconds(1800) })
+		proc := filepath.Join(r.d.opt.Proc, "loadavg")
+		busy := func(load int) {
+			if err := os.WriteFile(proc, fmt.Appendf(nil, "%d.00 0.10 0.10 1/100 1\n", load), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		busy(100)
+		r.start()
+		r.pass(6*time.Hour + time.Minute)
+		if r.count() != 1 {
+			t.Fatalf("%d runs: the first is not put off, and the second is", r.count())
+		}
+		if s := r.d.Status(); !strings.Contains(s.NextWhy, "postponed") {
+			t.Errorf("next because %q", s.NextWhy)
+		}
+		busy(0)
+		r.pass(2 * time.Minute)
+		if r.count() != 2 {
+			t.Errorf("%d runs on a machine that is quiet again", r.count())
+		}
+		busy(100)
+		r.pass(6*time.Hour + 30*time.Minute)
+		if r.count() != 3 {
+			t.Errorf("%d runs: it may be put off by 30 minutes at most", r.count())
+		}
+		// Nothing is published: nothing is put off.
+		r.set(func() { r.outcome = r.ends(hostile.Refused, "") })
+		r.d.Ask("test")
+		r.pass(time.Minute)
+		r.pass(6 * time.Hour)
+		if r.count() != 5 {
+			t.Errorf("%d runs", r.count())
+		}
+	})
+}
+
+// What was wrong with a configuration is told, once, and put right it is run.
+func TestTheConfigurationIsPutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		r.set(func() { r.cfgErr = errors.New("tick: 0s: must be 1s to 1h0m0s") })
+		r.event()
+		r.d.Ask("test")
+		r.pass(time.Hour)
+		if r.count() != 1 {
+			t.Errorf("%d runs under an invalid configuration", r.count())
+		}
+		r.wantWithdrawn("tick: 0s")
+		r.set(func() { r.cfgErr = nil; r.cfg.Schedule.Every = runsc.Duration(time.Hour) })
+		r.event()
+		r.pass(time.Minute)
+		r.wantPublished()
+		r.pass(time.Hour)
+		if r.count() != 3 {
+			t.Errorf("%d runs, want one for the mending and one of the new schedule", r.count())
+		}
+		if len(r.notices) != 3 || !strings.Contains(r.notices[1].Why, "tick: 0s") {
+			t.Errorf("notices %+v", r.notices)
+		}
+	})
+}
+
+// Both in trouble at once: a mended one does not hide the other.
+func TestTwoFaultsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		r.set(func() { r.cfgErr, r.readErr = errors.New("config"), errors.New("runsc") })
+		r.event()
+		r.set(func() { r.readErr = nil })
+		r.pass(time.Minute)
+		r.set(func() { r.readErr = errors.New("runsc") })
+		r.pass(time.Minute)
+		r.set(func() { r.cfgErr = nil })
+		r.pass(time.Minute)
+		if r.count() != 1 {
+			t.Errorf("%d runs while one of the two is wrong", r.count())
+		}
+		r.set(func() { r.readErr = nil })
+		r.pass(time.Minute)
+		r.wantPublished()
+	})
+}
+
+// A day of work every five minutes leaves nothing behind in the daemon but what
+// is kept on purpose.
+func TestADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) {
+			r.cfg.Schedule = Schedule{Every: runsc.Duration(5 * time.Minute)}
+			r.cfg.PublishLife, r.cfg.KeepRuns = seconds(180), 10
+			good := r.outcome
+			r.outcome = func(q Request) Result { // each leaves a folder
+				res := good(q)
+				res.Folder = filepath.Join(r.cfg.StateDir, runsFolder, q.ID)
+				if err := os.Mkdir(res.Folder, 0o755); err != nil {
+					t.Error(err)
+				}
+				return res
+			}
+		})
+		r.start()
+		r.pass(time.Hour)
+		before := take(t)
+		for range 23 {
+			r.pass(time.Hour)
+			r.wantPublished()
+		}
+		after := take(t)
+		runs := r.count()
+		if runs < 270 || runs > 289 {
+			t.Errorf("%d runs in a day", runs)
+		}
+		r.runs = nil
+		t.Logf("a day, %d runs: goroutines %d to %d, descriptors %d to %d, heap %d to %d KiB", runs, before.goroutines, after.goroutines, before.files, after.files, before.heap>>10, after.heap>>10)
+		if after.goroutines > before.goroutines || after.files > before.files || after.heap > before.heap+(1<<20) {
+			t.Errorf("before %+v, after %+v", before, after)
+		}
+		kept, err := os.ReadDir(filepath.Join(r.cfg.StateDir, runsFolder))
+		if err != nil || len(kept) != 10 {
+			t.Errorf("%d folders of runs are kept, %v", len(kept), err)
+		}
+	})
+}
+
+// amounts are what must not grow.
+type amounts struct {
+	goroutines, files int
+	heap              uint64 // bytes
+}
+
+func take(t *testing.T) amounts {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return amounts{runtime.NumGoroutine(), len(files), m.HeapAlloc}
+}

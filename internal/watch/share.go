@@ -1,0 +1,116 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lower sets the nice value of this process. Linux keeps it by thread
+// (setpriority(2), "C library/kernel differences"), and a new thread or process
+// takes that of the thread which made it: so every thread is set, until no new
+// one turns up. The child and its sandboxes inherit it.
+func (s Share) lower() error {
+	set := map[string]bool{}
+	for {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return fmt.Errorf("share.nice: %w", err)
+		}
+		fresh := false
+		for _, t := range tasks {
+			if set[t.Name()] {
+				continue
+			}
+			tid, err := strconv.Atoi(t.Name())
+			if err != nil {
+				return fmt.Errorf("share.nice: %w", err)
+			}
+			if err := unix.Setpriority(unix.PRIO_PROCESS, tid, s.Nice); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("share.nice: thread %d: %w", tid, err)
+			}
+			set[t.Name()], fresh = true, true
+		}
+		if !fresh {
+			return nil
+		}
+	}
+}
+
+// period is that of the processor bound: the kernel's own default.
+const period = 100 * time.Millisecond
+
+// bound puts the process into a cgroup of its own that is granted the share of
+// processor time. The jobs of the suite are not in it: the runner gives each its
+// own cgroup, and bounds it by the limits of the runner configuration. The
+// returned function removes the cgroup; it is never nil.
+func (s Share) bound(pid int) (func() error, error) {
+	none := func() error { return nil }
+	if s.CPUPercent == 0 {
+		return none, nil
+	}
+	return s.boundIn("/sys/fs/cgroup", pid)
+}
+
+func (s Share) boundIn(root string, pid int) (func() error, error) {
+	none := func() error { return nil }
+	quota := strconv.FormatInt(period.Microseconds()*int64(s.CPUPercent)/100, 10)
+	micros := strconv.FormatInt(period.Microseconds(), 10)
+	var tree string
+	var values [][2]string
+	if data, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil && strings.Contains(" "+string(data), " cpu") {
+		tree, values = root, [][2]string{{"cpu.max", quota + " " + micros}}
+		if err := put(filepath.Join(root, "cgroup.subtree_control"), "+cpu"); err != nil {
+			return none, fmt.Errorf("share.cpu_percent: %w", err)
+		}
+	} else {
+		tree, values = filepath.Join(root, "cpu"), [][2]string{{"cpu.cfs_period_us", micros}, {"cpu.cfs_quota_us", quota}}
+	}
+	dir := filepath.Join(tree, "tenwalls-watch-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return none, fmt.Errorf("share.cpu_percent: %w", err)
+	}
+	remove := func() error {
+		if err := os.Remove(dir); err != nil {
+			return fmt.Errorf("share.cpu_percent: %w", err)
+		}
+		return nil
+	}
+	for _, v := range append(values, [2]string{"cgroup.procs", strconv.Itoa(pid)}) {
+		if err := put(filepath.Join(dir, v[0]), v[1]); err != nil {
+			return remove, fmt.Errorf("share.cpu_percent: %w", err)
+		}
+	}
+	return remove, nil
+}
+
+// put writes to a control file that is there.
+func put(name, value string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// load is the one-minute load average per processor (proc(5), /proc/loadavg).
+func load(proc string, processors int) (float64, error) {
+	text, err := line(filepath.Join(proc, "loadavg"))
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(text, " ")
+	v, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s/loadavg: %w", proc, err)
+	}
+	return v / float64(processors), nil
+}

@@ -1,0 +1,141 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	maxAsk    = 4 << 10 // bytes of a request's body
+	maxReason = 256     // bytes of a reason
+	askWithin = 5 * time.Second
+)
+
+// Wish is the body of POST /trigger.
+type Wish struct {
+	Reason string `json:"reason"` // 1 to 256 bytes
+}
+
+// Handler answers on the daemon's socket:
+//
+//	GET  /healthz       200 while the daemon decides; 503 when it hangs
+//	GET  /readyz        200 while something is published; 503 with the reason
+//	GET  /status        the [Status]
+//	GET  /capabilities  what is published, to the byte; 503 with the reason
+//	POST /trigger       a [Wish]; 202
+//
+// Who may ask is the listener's business.
+func (d *Daemon) Handler() http.Handler {
+	mux := http.NewServeMux()
+	d.healthy(mux)
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		data, err := json.MarshalIndent(d.Status(), "", " ")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(append(data, '\n')) // who went away does not need it
+	})
+	mux.HandleFunc("GET /capabilities", func(w http.ResponseWriter, _ *http.Request) {
+		s := d.Status()
+		if err := s.ready(d.opt.Clock.Wall()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(s.Attested)
+	})
+	mux.HandleFunc("POST /trigger", func(w http.ResponseWriter, r *http.Request) {
+		var wish Wish
+		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsk))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&wish); err != nil {
+			http.Error(w, "body: "+brief(err.Error()), http.StatusBadRequest)
+			return
+		}
+		if wish.Reason == "" || len(wish.Reason) > maxReason {
+			http.Error(w, fmt.Sprintf("reason: must be 1 to %d bytes", maxReason), http.StatusBadRequest)
+			return
+		}
+		d.Ask(wish.Reason)
+		w.WriteHeader(http.StatusAccepted)
+	})
+	return mux
+}
+
+// healthy adds what a supervisor asks. It tells nothing but that.
+func (d *Daemon) healthy(mux *http.ServeMux) {
+	answer := func(path string, check func() error) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			if err := check(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			_, _ = io.WriteString(w, "ok\n")
+		})
+	}
+	answer("/healthz", d.alive)
+	answer("/readyz", func() error {
+		if err := d.alive(); err != nil {
+			return err
+		}
+		return d.Status().ready(d.opt.Clock.Wall())
+	})
+}
+
+// server is bounded in everything that a client can stretch.
+func server(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: askWithin, ReadTimeout: askWithin, WriteTimeout: askWithin, IdleTimeout: askWithin,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// listenUnix makes the socket, for root, the daemon's user and the group only.
+// What an earlier daemon left under the name is removed: the lock on the state
+// folder says that it is gone.
+func listenUnix(path string, gid int) (*net.UnixListener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if st, err := os.Lstat(path); err == nil && st.Mode().Type() != fs.ModeSocket {
+		return nil, fmt.Errorf("socket: %s is there and is no socket: move it away, or choose another path", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	// Between bind and here others may connect already: the gate asks who they are.
+	err = os.Chmod(path, 0o600)
+	if err == nil && gid >= 0 {
+		err = errors.Join(os.Chown(path, -1, gid), os.Chmod(path, 0o660))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// serve answers until the context ends.
+func serve(ctx context.Context, s *http.Server, l net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // Serve says what matters
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	}
+	return nil
+}
