@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/observers"
 )
@@ -70,8 +71,10 @@ func TestActsOfTheObservers(t *testing.T) {
 
 func TestSpawnMarksAndConnects(t *testing.T) {
 	g := NewWithT(t)
-	in, ours, err := os.Pipe()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	g.Expect(err).NotTo(HaveOccurred())
+	in, ours := os.NewFile(uintptr(pair[0]), "theirs"), os.NewFile(uintptr(pair[1]), "ours")
+	t.Cleanup(func() { ours.Close() })
 	p, err := Spawner{}.Spawn(t.Context(), observers.Child{Act: observers.ActEcho, Mark: "control-mark", Stdio: in})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() {
@@ -81,6 +84,11 @@ func TestSpawnMarksAndConnects(t *testing.T) {
 	g.Expect(in.Close()).To(Succeed())
 	g.Eventually(func() ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid)) }).
 		Should(BeEquivalentTo("/proc/self/exe\x00" + word + "\x00" + observers.ActEcho + "\x00control-mark\x00"))
+	_, err = ours.WriteString("x")
+	g.Expect(err).NotTo(HaveOccurred())
+	echo := []byte{0}
+	g.Expect(ours.Read(echo)).To(Equal(1))
+	g.Expect(string(echo)).To(Equal("x"))
 	g.Expect(ours.Close()).To(Succeed()) // its descriptor 0 ends, and so does it
 	state, err := p.Wait()
 	g.Expect(err).NotTo(HaveOccurred())
