@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,7 +49,7 @@ func (o *Routes) Control(context.Context) Control {
 	switch {
 	case err != nil:
 		c.Reason = err.Error()
-	case !strings.Contains(c.Seen, "0.0.0.0"):
+	case !slices.ContainsFunc(seen, func(r string) bool { return strings.HasPrefix(r, "0.0.0.0 ") }):
 		c.Reason = "the default route was not seen"
 	default:
 		c.Passed = true
@@ -127,10 +130,12 @@ func routesOf(h Host, proc string) ([]string, error) {
 		return nil, err
 	}
 	v6, err := os.ReadFile(filepath.Join(h.Proc, proc, "net/ipv6_route"))
-	if err != nil {
-		if os.IsNotExist(err) && !processGone(err) {
-			return out, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Stat(filepath.Join(h.Proc, proc, "net/route")); gone == nil {
+			return out, nil // it is not the process that is missing
 		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read routes: %w", err)
 	}
 	more, err := parseRoutes6(v6)

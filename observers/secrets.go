@@ -30,6 +30,7 @@ type Secrets struct {
 	temp    string
 	secrets [][]byte
 	shown   [][]byte // what holds one each, for the control
+	longest int      // bytes of a secret
 
 	mu  sync.Mutex
 	saw map[string][]string // place to what was found in its output
@@ -38,7 +39,10 @@ type Secrets struct {
 // maxScratchRead bounds what is read of one job's scratch.
 const maxScratchRead = 256 << 20
 
-// NewSecrets returns the observer for this run's secrets, at least 16 bytes
+// maxSecret keeps a secret well within one of the reader's buffers.
+const maxSecret = readSize / 4
+
+// NewSecrets returns the observer for this run's secrets, 16 bytes to 64 KiB
 // each. What is shown are contents that hold one each and were had on another
 // way than the secrets, such as the canaries' files: the control has to find
 // every one of them, so an observer that was told the wrong secrets is blind.
@@ -48,7 +52,11 @@ func NewSecrets(h Host, secrets []string, shown ...[]byte) (*Secrets, error) {
 		if len(v) < 16 {
 			return nil, errors.New("watch secrets: one is too short to be told from chance")
 		}
+		if len(v) > maxSecret {
+			return nil, fmt.Errorf("watch secrets: one is longer than %d bytes", maxSecret)
+		}
 		s.secrets = append(s.secrets, []byte(v))
+		s.longest = max(s.longest, len(v))
 	}
 	if len(s.secrets) == 0 {
 		return nil, errors.New("watch secrets: there is none")
@@ -201,7 +209,6 @@ func (s *Secrets) file(path string, buf []byte) (n int64, held bool, err error) 
 		return 0, false, fmt.Errorf("read scratch: %w", err)
 	}
 	defer f.Close()
-	const overlap = 64
 	kept := 0
 	for {
 		k, err := f.Read(buf[kept:])
@@ -213,6 +220,6 @@ func (s *Secrets) file(path string, buf []byte) (n int64, held bool, err error) 
 			return n, held, fmt.Errorf("read scratch: %w", err)
 		}
 		have := buf[:kept+k]
-		kept = copy(buf, have[max(0, len(have)-overlap):])
+		kept = copy(buf, have[max(0, len(have)-s.longest):])
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"tenwalls.dev/harness/hostile"
-	"tenwalls.dev/harness/observers"
 )
 
 // maxNoteShown bounds, in columns, what people are shown of one guest's note;
@@ -27,7 +26,7 @@ func insideSaid(t *Trial) string {
 	if c == nil {
 		switch {
 		case t.By == ByHost:
-			return "nobody to ask"
+			return "not asked"
 		case t.Said.Foreign > 0:
 			return fmt.Sprintf("nothing of this run (%d foreign claims)", t.Said.Foreign)
 		}
@@ -41,10 +40,12 @@ func insideSaid(t *Trial) string {
 	case hostile.Failed:
 		return withNote("could not try", c.Note)
 	case hostile.Reached:
-		if t.By == ByRunner { // the refusal ends the job: nothing more can come
+		if t.By != ByClaim { // nothing more is due: the refusal ends the job, or the host has to see it
 			return "reached"
 		}
 		return "reached, then nothing"
+	case hostile.Progress: // it went on until the job ended
+		return fmt.Sprintf("reached, last count %d", c.Count)
 	case hostile.Reading:
 		return withNote("read", c.Note)
 	default:
@@ -57,71 +58,6 @@ func withNote(s, note string) string {
 		return s
 	}
 	return s + ": " + short(note, maxNoteShown)
-}
-
-// hostSaw is what the host has to say about the trial, what went wrong first.
-func hostSaw(t *Trial) string {
-	var wrong, right []string
-	for _, c := range t.Controls {
-		if !c.Passed {
-			wrong = append(wrong, Harmless(c.Observer)+" failed its control")
-		}
-	}
-	if t.Ended != nil && t.By == ByRunner {
-		right = append(right, "ended by "+Harmless(t.Ended.Refusal.String()))
-	}
-	for _, w := range t.Wants {
-		said, met := wantSeen(w, t.Observations)
-		if met {
-			right = append(right, said)
-		} else {
-			wrong = append(wrong, said)
-		}
-	}
-	for _, o := range t.Observations {
-		if len(o.Found) > 0 {
-			wrong = append(wrong, Harmless(o.Observer)+" found "+short(o.Found[0], maxNoteShown))
-		}
-	}
-	if len(wrong)+len(right) == 0 {
-		return "nothing recorded"
-	}
-	return strings.Join(append(wrong, right...), "; ")
-}
-
-// wantSeen tells one want's value as it was read, and whether it was as wanted.
-func wantSeen(w Want, all []observers.Observation) (said string, met bool) {
-	name := Harmless(w.Observer)
-	for _, o := range all {
-		if o.Observer != w.Observer {
-			continue
-		}
-		if o.Lost != "" {
-			return name + " lost its window: " + short(o.Lost, maxNoteShown), false
-		}
-		r, ok := o.Values[w.Value]
-		if !ok || o.Samples == 0 {
-			continue
-		}
-		return reading(w.Value, w.Measured(r), r.Unit), w.Met(r)
-	}
-	return name + " read no " + Harmless(w.Value), false
-}
-
-// reading is one number with its name and unit: "0 packets", "cpu 2.003 s".
-func reading(value string, n int64, unit string) string {
-	value, unit = Harmless(value), Harmless(unit)
-	switch {
-	case unit == "ns":
-		return value + " " + strconv.FormatFloat(float64(n)/1e9, 'f', 3, 64) + " s"
-	case unit == "bytes" && n != 0 && n%(1<<20) == 0:
-		return fmt.Sprintf("%s %d MiB", value, n>>20)
-	case unit == value:
-		return fmt.Sprintf("%d %s", n, unit)
-	case unit == "" || unit == "count":
-		return fmt.Sprintf("%s %d", value, n)
-	}
-	return fmt.Sprintf("%s %d %s", value, n, unit)
 }
 
 // seconds prints milliseconds as seconds: "2.003".

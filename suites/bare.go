@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tenwalls.dev/harness/sandbox"
@@ -22,10 +23,7 @@ func Bare(ctx context.Context, cfg runsc.Config) (sum time.Duration, err error) 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.strike()) }()
-	for _, t := range Trials() {
-		if t.Attempt.Step == 0 || !t.Principal() {
-			continue
-		}
+	for _, t := range bareTrials() {
 		d, err := s.bare(ctx, t)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", t.ID(), err)
@@ -33,6 +31,16 @@ func Bare(ctx context.Context, cfg runsc.Config) (sum time.Duration, err error) 
 		sum += d
 	}
 	return sum, nil
+}
+
+// bareTrials are the principal routes of the ten steps, in order.
+func bareTrials() (out []*Trial) {
+	for _, t := range Trials() {
+		if t.Attempt.Step > 0 && t.Principal() {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (s *Scene) bare(ctx context.Context, t *Trial) (time.Duration, error) {
@@ -56,9 +64,15 @@ func (s *Scene) bare(ctx context.Context, t *Trial) (time.Duration, error) {
 	if _, err := s.runner.Wait(ctx, job.ID); err != nil {
 		return 0, err
 	}
-	if began.IsZero() || ended.IsZero() {
+	res, err := s.runner.Collect(ctx, job.ID)
+	if err != nil {
+		return 0, err
+	}
+	// A runtime that fails has a beginning and an end too, and is no measure.
+	unrun := slices.Contains([]runsc.Reason{runsc.ReasonStart, runsc.ReasonRuntime, runsc.ReasonInput}, runsc.Reason(res.Reason))
+	if unrun || began.IsZero() || ended.IsZero() {
 		words, _, _ := s.runner.Detail(job.ID)
-		return 0, errors.New("the job did not run: " + words)
+		return 0, fmt.Errorf("the job was not run (%s): %s", res.Reason, words)
 	}
 	return ended.Sub(began), nil
 }
