@@ -145,11 +145,11 @@ func (h *Host) Read(runner string) (i Identity, watched Watched, err error) {
 	return i, watched, nil
 }
 
-// profile names the filter and hashes the calls that it lets through: the list of
+// profile names the filter and hashes all of its rules: the list of
 // a name can change with the program.
 func profile(e runsc.EntryPoints) (string, error) {
 	f := runsc.DenyAllFilter(e.Action).With(e.Allow...)
-	data, err := sandbox.Canonical(f.Allow)
+	data, err := sandbox.Canonical(*f)
 	if err != nil {
 		return "", fmt.Errorf("entry-point profile: %w", err)
 	}
