@@ -24,8 +24,6 @@ type Link struct {
 	wire    *Wire
 	handle  *netlink.Handle
 	control netip.Addr
-	read    func() (tally, error) // the statistics as they are
-	base    tally                 // what was on the link before any control
 }
 
 // NewLink opens the near end of the wire. The address is where the control
@@ -39,17 +37,7 @@ func NewLink(w *Wire, control netip.Addr) (*Link, error) {
 	if err := errors.Join(err, place.Close()); err != nil {
 		return nil, fmt.Errorf("connect to links of %s: %w", w.Name, err)
 	}
-	l := &Link{wire: w, handle: handle, control: control}
-	l.read = l.statistics
-	w.controls.Lock()
-	defer w.controls.Unlock()
-	now, err := l.read()
-	if err != nil {
-		handle.Close()
-		return nil, err
-	}
-	l.base = now.minus(w.sent)
-	return l, nil
+	return &Link{wire: w, handle: handle, control: control}, nil
 }
 
 // Name is "link".
@@ -58,23 +46,8 @@ func (l *Link) Name() string { return "link" }
 // Close lets go of the place.
 func (l *Link) Close() { l.handle.Close() }
 
-// settled reads the statistics once they show every control that was sent. A veth
-// may hand its frames over, and the far end count them, before it counts them
-// itself (drivers/net/veth.c: at the end of a poll), and what shows late would be
-// taken for another's. The caller holds the wire's controls.
-func (l *Link) settled(ctx context.Context) (now tally, err error) {
-	want := l.base.add(l.wire.sent)
-	if !until(ctx, func() bool {
-		now, err = l.read()
-		return err != nil || now.packets >= want.packets && now.bytes >= want.bytes
-	}) {
-		err = fmt.Errorf("read link %s of %s: it shows %s, and %s were on it: %w", l.wire.Link, l.wire.Name, now, want, ctx.Err())
-	}
-	return now, err
-}
-
-// statistics reads them as they are.
-func (l *Link) statistics() (tally, error) {
+// look reads the statistics as they are. The caller holds the wire's controls.
+func (l *Link) look() (tally, error) {
 	link, err := l.handle.LinkByName(l.wire.Link)
 	if err != nil {
 		return tally{}, fmt.Errorf("read link %s of %s: %w", l.wire.Link, l.wire.Name, err)
@@ -114,7 +87,7 @@ func (l *Link) Control(ctx context.Context) Control {
 
 // grow sends the control and waits until the statistics move.
 func (l *Link) grow(ctx context.Context) (tally, error) {
-	before, err := l.settled(ctx)
+	before, err := l.look()
 	if err != nil {
 		return tally{}, err
 	}
@@ -124,7 +97,7 @@ func (l *Link) grow(ctx context.Context) (tally, error) {
 	var grown tally
 	until(ctx, func() bool {
 		var now tally
-		now, err = l.read()
+		now, err = l.look()
 		grown = now.minus(before)
 		return err != nil || grown.packets > 0
 	})
@@ -139,12 +112,10 @@ type linkWatch struct {
 }
 
 // Watch arms the link's statistics from here on.
-func (l *Link) Watch(ctx context.Context, s Subject) (Watch, error) {
+func (l *Link) Watch(_ context.Context, s Subject) (Watch, error) {
 	w := &linkWatch{link: l, seen: Observation{Observer: l.Name(), Place: s.Place}}
-	ctx, cancel := context.WithTimeout(ctx, controlWait)
-	defer cancel()
 	l.wire.controls.Lock()
-	before, err := l.settled(ctx)
+	before, err := l.look()
 	w.before = before.minus(l.wire.sent)
 	l.wire.controls.Unlock()
 	if err != nil {
@@ -171,7 +142,7 @@ func (w *linkWatch) Stored() Observation {
 
 func (w *linkWatch) look() {
 	w.link.wire.controls.Lock()
-	now, err := w.link.read()
+	now, err := w.link.look()
 	grown := now.minus(w.link.wire.sent).minus(w.before)
 	w.link.wire.controls.Unlock()
 	if err == nil && (grown.packets < 0 || grown.bytes < 0) {
