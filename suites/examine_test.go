@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"tenwalls.dev/harness/fixtures"
 )
 
 // An observer whose part of the scene is missing fails its control with words;
@@ -32,6 +34,20 @@ func TestEyesWithoutNetworkAndImage(t *testing.T) {
 	}
 	if err := e.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The observers of one link share its wire, and so its lock: else each counts
+// the other's control.
+func TestEyesShareTheWire(t *testing.T) {
+	s := &Scene{world: &fixtures.World{}}
+	e := &eyes{}
+	first, err := e.wire(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := e.wire(s); err != nil || first != second {
+		t.Errorf("%p and %p, %v", first, second, err)
 	}
 }
 
