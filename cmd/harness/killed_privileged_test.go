@@ -4,14 +4,20 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"tenwalls.dev/harness/internal/cgroup"
 )
 
 // slay starts the harness, waits until its journal holds a text or a path of the
@@ -70,4 +76,28 @@ func stands(ts *testscript.TestScript, what string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// clearAway removes what a script left that failed before the next start could.
+func clearAway(state, group string) error {
+	h, err := cgroup.Detect("/sys/fs/cgroup")
+	if err != nil {
+		return err
+	}
+	g, err := h.Open(group)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), eventWithin)
+	defer cancel()
+	errs := []error{g.Kill(ctx)}
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(state))
+	errs = append(errs, err)
+	for _, m := range slices.Backward(mounts) {
+		errs = append(errs, unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW))
+	}
+	if err := errors.Join(append(errs, g.Remove(ctx))...); err != nil {
+		return err // the folder stays: something may be mounted in it
+	}
+	return os.RemoveAll(state)
 }

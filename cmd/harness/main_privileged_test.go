@@ -58,12 +58,12 @@ func TestPrivilegedScript(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			group := filepath.Base(state)
 			env.Defer(func() {
-				if err := os.RemoveAll(state); err != nil {
+				if err := clearAway(state, "/"+group); err != nil {
 					t.Error(err)
 				}
 			})
-			group := filepath.Base(state)
 			env.Setenv("STATE", state)
 			env.Setenv("GROUP", group)
 			write := func(name, runtime, state string) error {

@@ -112,6 +112,12 @@ func TestSpawnAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p, err := Spawner{}.Spawn(ctx, observers.Child{Act: observers.ActSleep})
+	if p != nil {
+		t.Cleanup(func() {
+			_ = p.Kill()
+			_, _ = p.Wait()
+		})
+	}
 	g.Expect(err).To(MatchError(context.Canceled))
 	g.Expect(p).To(BeNil())
 }
