@@ -29,10 +29,11 @@ type Statement struct {
 	Issued        time.Time       `json:"issued"`
 	Expires       time.Time       `json:"expires"` // the first instant at which it says nothing any more
 	Host          StatementHost   `json:"host"`
-	RuntimeDigest string          `json:"runtime_digest"` // of the runsc binary
-	ConfigDigest  string          `json:"config_digest"`  // of the effective runner configuration
-	ReportDigest  string          `json:"report_digest"`  // of the bytes of report.json
-	JUnitDigest   string          `json:"junit_digest"`   // of the bytes of junit.xml
+	RuntimeDigest string          `json:"runtime_digest"`         // of the runsc binary
+	ConfigDigest  string          `json:"config_digest"`          // of the effective runner configuration
+	ReportDigest  string          `json:"report_digest"`          // of the bytes of report.json
+	JUnitDigest   string          `json:"junit_digest"`           // of the bytes of junit.xml
+	ProofDigest   string          `json:"proof_digest,omitempty"` // of the bytes of the last whole prove.json; empty when there is none
 	Capabilities  json.RawMessage `json:"capabilities,omitempty"`
 }
 

@@ -25,6 +25,11 @@ const (
 // place in this order, so that nothing vouches for evidence that is not there yet.
 var written = []string{ReportFile, JUnitFile, CapabilitiesFile, AttestationFile}
 
+// ProofFile is a proof in its folder; beside it stands its [JUnitFile].
+const ProofFile = "prove.json"
+
+var writtenByProof = []string{JUnitFile, ProofFile}
+
 const temporary = ".tenwalls-" // prefix of files that are not whole yet
 
 // WriteFiles puts the files of one run, by name, into dir, all or none. The
@@ -36,19 +41,34 @@ const temporary = ".tenwalls-" // prefix of files that are not whole yet
 // in the same folder and synced, all are renamed, and the folder is synced.
 // When the disk is full the earlier run's other files stand as they were and
 // nothing half-written is left. Two runs at once must not share a folder.
-func WriteFiles(dir string, files map[string][]byte) (err error) {
+func WriteFiles(dir string, files map[string][]byte) error {
+	return writeFiles(dir, written, files)
+}
+
+// WriteProofFiles is [WriteFiles] for the files of one proof. Into the folder of
+// a run it writes nothing: the two have a file of the same name, and a run's is
+// attested.
+func WriteProofFiles(dir string, files map[string][]byte) error {
+	if _, err := os.Lstat(filepath.Join(dir, ReportFile)); err == nil {
+		return fmt.Errorf("write files: %s holds the report of a run: choose another folder for the proof", dir)
+	}
+	return writeFiles(dir, writtenByProof, files)
+}
+
+func writeFiles(dir string, known []string, files map[string][]byte) (err error) {
+	rank := func(name string) int { return slices.Index(known, name) }
 	names := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
 		return cmp.Compare(rank(a), rank(b))
 	})
 	for _, name := range names {
 		if rank(name) < 0 {
-			return fmt.Errorf("write files: %q is no file of a run (%s)", name, strings.Join(written, ", "))
+			return fmt.Errorf("write files: %q is no file to write there (%s)", name, strings.Join(known, ", "))
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write files: %w", remedied(err))
 	}
-	if err := removeStale(dir, files); err != nil {
+	if err := removeStale(dir, known, files); err != nil {
 		return fmt.Errorf("write files: %w", remedied(err))
 	}
 	temps := map[string]string{}
@@ -79,12 +99,10 @@ func WriteFiles(dir string, files map[string][]byte) (err error) {
 	return syncFolder(dir)
 }
 
-func rank(name string) int { return slices.Index(written, name) }
-
 // removeStale removes what an earlier run left and this one does not replace,
 // and what a killed one left unfinished. It refuses before it removes
 // anything when a name is taken by a folder.
-func removeStale(dir string, files map[string][]byte) error {
+func removeStale(dir string, known []string, files map[string][]byte) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -93,7 +111,7 @@ func removeStale(dir string, files map[string][]byte) error {
 	for _, e := range entries {
 		name := e.Name()
 		_, replaced := files[name]
-		ours := rank(name) >= 0
+		ours := slices.Contains(known, name)
 		if ours && e.IsDir() {
 			return fmt.Errorf("%s is a folder: move it away or choose another folder", filepath.Join(dir, name))
 		}
@@ -135,6 +153,23 @@ func writeTemporary(dir, name string, data []byte) (path string, err error) {
 		return f.Name(), err
 	}
 	return f.Name(), f.Sync()
+}
+
+// WriteFile puts one file in place, whole or not at all, and readable by
+// everybody. Its folder has to be there.
+func WriteFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	temp, err := writeTemporary(dir, filepath.Base(path), data)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		if temp != "" {
+			err = errors.Join(err, os.Remove(temp))
+		}
+		return fmt.Errorf("write %s: %w", path, remedied(err))
+	}
+	return syncFolder(dir)
 }
 
 // syncFolder makes renames and removals in dir survive a power cut (fsync(2)).

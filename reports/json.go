@@ -101,6 +101,11 @@ func readBounded(path string, limit int64) (data []byte, err error) {
 func whole(r *Report) *Report {
 	c := *r
 	c.Started = utc(c.Started)
+	if c.Proof != nil {
+		proof := *c.Proof
+		proof.Finished = utc(proof.Finished)
+		c.Proof = &proof
+	}
 	c.Limits = present(c.Limits)
 	c.InForce = present(c.InForce)
 	c.CannotShow = list(c.CannotShow)

@@ -152,6 +152,8 @@ func unfinished(r *Report) string {
 	switch {
 	case r.Interrupted != "":
 		return "the run was interrupted: " + short(r.Interrupted, maxShown)
+	case r.Unproven != "":
+		return short(r.Unproven, maxShown)
 	case len(r.Trials) == 0:
 		return "the run holds no trial"
 	case held != (r.Outcome == hostile.Qualified):

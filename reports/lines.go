@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Line is one trial in one line, for a log that is followed as it grows:
@@ -36,6 +37,15 @@ func Lines(w io.Writer, r *Report) error {
 	return nil
 }
 
+// ProofLine says when the checks of the run were last shown able to fail.
+func ProofLine(r *Report) string {
+	if r.Proof == nil {
+		return "no whole proof of this host, harness, runtime and configuration: harness prove shows that every check can fail"
+	}
+	return fmt.Sprintf("every check was shown able to fail %s ago: %s, %d mutants killed, %d not applicable here",
+		(time.Duration(r.Proof.AgeS) * time.Second).String(), short(r.Proof.Proof, maxNoteShown), r.Proof.Killed, r.Proof.NotApplicable)
+}
+
 // summary is the outcome and how many trials got which verdict, worst first:
 // "refused: 1 fell, 2 misnamed, 94 held of 97".
 func summary(r *Report) string {
@@ -63,6 +73,9 @@ func summary(r *Report) string {
 	}
 	if r.Interrupted != "" {
 		s += "; interrupted: " + short(r.Interrupted, maxNoteShown)
+	}
+	if r.Unproven != "" {
+		s += "; " + short(r.Unproven, maxShown)
 	}
 	if !r.Complete {
 		s += "; not every trial of the set was asked for, so it qualifies nothing"

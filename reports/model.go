@@ -28,6 +28,8 @@ type Report struct {
 	Outcome      hostile.Outcome   `json:"outcome"`
 	Complete     bool              `json:"complete"` // every trial of the set was asked for; only a complete run qualifies a runner
 	Interrupted  string            `json:"interrupted,omitempty"`
+	Unproven     string            `json:"unproven,omitempty"` // why the run proves nothing, whatever its trials say
+	Proof        *ProofRef         `json:"proof,omitempty"`    // nil: none of this host, harness, runtime and configuration
 	Harness      Harness           `json:"harness"`
 	Host         Host              `json:"host"`
 	Runtime      Runtime           `json:"runtime"`
@@ -38,6 +40,24 @@ type Report struct {
 	InForce      map[string]string `json:"in_force"`      // what was read back from a running sandbox
 	Trials       []Trial           `json:"trials"`        // by step, attempt and route
 	CannotShow   []string          `json:"cannot_show"`   // what no check from inside or beside the sandbox proves
+}
+
+// Disqualify takes the run's qualification away, for a reason that lies in no trial.
+// A refused run stays refused.
+func (r *Report) Disqualify(why string) {
+	if r.Outcome != hostile.Refused {
+		r.Outcome, r.Unproven = hostile.Unproven, why
+	}
+}
+
+// ProofRef is the last whole kill matrix that the run can point to.
+type ProofRef struct {
+	Proof         string    `json:"proof"` // id, "proof_..."
+	Finished      time.Time `json:"finished"`
+	AgeS          int64     `json:"age_s"`  // whole seconds when the run began
+	Digest        string    `json:"digest"` // of the bytes of prove.json
+	Killed        int64     `json:"killed"`
+	NotApplicable int64     `json:"not_applicable"`
 }
 
 // Harness is the program that ran the trials.

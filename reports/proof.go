@@ -17,6 +17,7 @@ type Proof struct {
 	Schema       string       `json:"schema"`
 	Proof        string       `json:"proof"` // id, "proof_..."
 	Started      time.Time    `json:"started"`
+	Finished     time.Time    `json:"finished"`
 	DurationMS   int64        `json:"duration_ms"`
 	Outcome      ProofOutcome `json:"outcome"`
 	Complete     bool         `json:"complete"` // every mutant of the set was asked for

@@ -17,13 +17,24 @@ import (
 //go:embed schema/report-v1.schema.json
 var schemaJSON []byte
 
+//go:embed schema/proof-v1.schema.json
+var proofSchemaJSON []byte
+
 // SchemaJSON returns the JSON Schema (draft 2020-12) of report.json.
 func SchemaJSON() []byte { return slices.Clone(schemaJSON) }
 
-// compiled is the schema, compiled once. It is part of the program: that it
-// compiles is shown by a test, and a failure is a fault of the program.
-var compiled = sync.OnceValue(func() *jsonschema.Schema {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaJSON))
+// ProofSchemaJSON returns the JSON Schema (draft 2020-12) of prove.json.
+func ProofSchemaJSON() []byte { return slices.Clone(proofSchemaJSON) }
+
+// The schemas, compiled once. They are part of the program: that they compile
+// is shown by a test, and a failure is a fault of the program.
+var (
+	compiled      = sync.OnceValue(func() *jsonschema.Schema { return compile(Schema, schemaJSON) })
+	compiledProof = sync.OnceValue(func() *jsonschema.Schema { return compile(ProofSchema, proofSchemaJSON) })
+)
+
+func compile(id string, schema []byte) *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		panic(fmt.Errorf("reports: embedded schema: %w", err))
 	}
@@ -31,24 +42,17 @@ var compiled = sync.OnceValue(func() *jsonschema.Schema {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
 	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is ever loaded from elsewhere
-	if err := c.AddResource(Schema, doc); err != nil {
+	if err := c.AddResource(id, doc); err != nil {
 		panic(fmt.Errorf("reports: embedded schema: %w", err))
 	}
-	return c.MustCompile(Schema)
-})
+	return c.MustCompile(id)
+}
 
 // validate holds the encoded report against the schema, and against the one
 // rule that a schema cannot say: ids of trials are unique.
 func validate(data []byte) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	doc, err := obeys(compiled(), data)
 	if err != nil {
-		return err
-	}
-	if err := compiled().Validate(doc); err != nil {
-		var invalid *jsonschema.ValidationError
-		if errors.As(err, &invalid) {
-			return faults(invalid)
-		}
 		return err
 	}
 	seen := map[string]int{}
@@ -60,6 +64,22 @@ func validate(data []byte) error {
 		seen[id] = i
 	}
 	return nil
+}
+
+// obeys holds a document against a schema and returns it parsed.
+func obeys(schema *jsonschema.Schema, data []byte) (any, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if err := schema.Validate(doc); err != nil {
+		var invalid *jsonschema.ValidationError
+		if errors.As(err, &invalid) {
+			return nil, faults(invalid)
+		}
+		return nil, err
+	}
+	return doc, nil
 }
 
 // maxFaults bounds how many faults one error names.

@@ -35,6 +35,9 @@ func (s Statement) validate() error {
 			fault("%s is %q, not sha256:<64 hex digits>", f[0], short(f[1], maxNoteShown))
 		}
 	}
+	if s.ProofDigest != "" && !digestFormat.MatchString(s.ProofDigest) {
+		fault("proof_digest is %q, not sha256:<64 hex digits>", short(s.ProofDigest, maxNoteShown))
+	}
 	if !slices.Contains([]hostile.Outcome{hostile.Qualified, hostile.Refused, hostile.Unproven}, s.Outcome) {
 		fault("outcome is %q", short(string(s.Outcome), maxNoteShown))
 	}

@@ -40,6 +40,7 @@ func Table(w io.Writer, r *Report, o TableOptions) error {
 	}
 	p.line("")
 	p.text("", summary(r))
+	p.text("", ProofLine(r))
 	for _, g := range groups {
 		for _, t := range g.trials {
 			if t.Verdict != hostile.Held {

@@ -75,7 +75,7 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 		order.Params["claims_file"] = sandbox.ScratchPath + "/" + claimsFile
 	}
 	if s.lingers() {
-		order.Params["linger_ms"] = "300"
+		order.Params["linger_ms"] = text(s.scene.within(linger).Milliseconds())
 	}
 	s.mutate(&order)
 	arg, err := order.Encode()
@@ -101,6 +101,9 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 	}
 	return sandbox.Seal(j)
 }
+
+// linger is how long such a job stays, on a machine of usual speed.
+const linger = 300 * time.Millisecond
 
 // lingers tells whether an observer needs the job to live long enough to be
 // looked at after the runtime has locked itself in.

@@ -203,3 +203,21 @@ func (s *sitting) keep() []runsc.Kept {
 }
 
 func (m *Mutant) blinds(observer string) bool { return m != nil && m.Blind == observer }
+
+// Predicted is what one trial has to turn to under a mutant.
+type Predicted struct {
+	Trial   string          `json:"trial"`
+	Verdict hostile.Verdict `json:"verdict"`
+	Basis   []string        `json:"basis,omitempty"`
+}
+
+// Foretold lists the asked trials that the mutant has to turn, in their order.
+func (m *Mutant) Foretold() []Predicted {
+	var out []Predicted
+	for _, t := range Trials() {
+		if p := m.predicts(t.ID()); m.sits(t) && p.Verdict != hostile.Held {
+			out = append(out, Predicted{t.ID(), p.Verdict, p.Basis})
+		}
+	}
+	return out
+}

@@ -120,6 +120,7 @@ func (p *prover) prove(ctx context.Context) (*reports.Proof, error) {
 		out.Interrupted = context.Cause(ctx).Error()
 	}
 	out.Outcome = out.Judged()
+	out.Finished = time.Now().UTC()
 	out.DurationMS = time.Since(began).Milliseconds()
 	return out, nil
 }
@@ -191,7 +192,7 @@ func (p *prover) ask(ctx context.Context, m *Mutant) (*reports.Report, error) {
 	defer cancel()
 	rep, err := makeRun(ctx, Options{Config: p.opt.Config, Version: p.opt.Version, Select: m.sits}, p.shop, m)
 	if err == nil && rep.Interrupted != "" {
-		return rep, errors.New(rep.Interrupted)
+		err = errors.New(rep.Interrupted)
 	}
 	return rep, err
 }

@@ -1,7 +1,6 @@
 package suites
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,8 +79,7 @@ func makeRun(ctx context.Context, o Options, shop *workshop, m *Mutant) (*report
 	}
 	if err = errors.Join(err, r.scene.strike()); err != nil {
 		err = fmt.Errorf("remove what the run made: %w", err)
-		rep.Outcome = hostile.Unproven
-		rep.Interrupted = cmp.Or(rep.Interrupted, err.Error())
+		rep.Disqualify(err.Error())
 	}
 	rep.DurationMS = time.Since(r.began).Milliseconds()
 	return rep, err

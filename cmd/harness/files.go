@@ -117,6 +117,9 @@ func documents(r *reports.Report, limits sandbox.Limits, validFor time.Duration,
 		RuntimeDigest: r.Runtime.Digest, ConfigDigest: r.ConfigDigest,
 		ReportDigest: evidence.Digest(report), JUnitDigest: evidence.Digest(junit),
 	}
+	if r.Proof != nil {
+		s.ProofDigest = r.Proof.Digest
+	}
 	files := map[string][]byte{reports.ReportFile: report, reports.JUnitFile: junit}
 	if qualifies(r) {
 		capabilities, err := json.MarshalIndent(capabilitiesOf(r, limits, s), "", " ")
@@ -139,7 +142,7 @@ func documents(r *reports.Report, limits sandbox.Limits, validFor time.Duration,
 // qualifies tells whether the run qualifies the runner: a selection of trials
 // never does, however it ended.
 func qualifies(r *reports.Report) bool {
-	return r.Outcome == hostile.Qualified && r.Complete && r.Interrupted == ""
+	return r.Outcome == hostile.Qualified && r.Complete && r.Interrupted == "" && r.Unproven == ""
 }
 
 // capabilitiesOf is what a qualified run lets production publish. It expires

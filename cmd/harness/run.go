@@ -15,6 +15,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/spf13/cobra"
 
+	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 	"tenwalls.dev/harness/suites"
@@ -26,7 +27,7 @@ type runFlags struct {
 	reason, textfile, format string
 	attempts                 []string
 	principal, json          bool
-	validFor                 time.Duration
+	validFor, requireProof   time.Duration
 }
 
 func runCommand() *cobra.Command {
@@ -67,6 +68,7 @@ each verdict is a line of its own.`,
 	flags.StringVar(&f.reason, "reason", "hand", "why it runs, for the history: hand, start,\nschedule, change, deploy or trigger, and what\nbehind a colon: \"deploy: image 7\"")
 	flags.StringVar(&f.format, "format", "text", "text, or github: annotations of what did not hold,\nand a job summary")
 	flags.StringVar(&f.textfile, "textfile", "", "metrics of the whole set for the node exporter's\ntextfile collector, a name that ends in .prom")
+	flags.DurationVar(&f.requireProof, "require-proof", 0, "fail unproven when the last whole proof (harness\nprove) is older than that `age`, or of another\nhost, harness, runtime or configuration")
 	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "validity of the attestation")
 	return c
 }
@@ -108,6 +110,9 @@ func filterProblem(err error) string {
 func (f runFlags) check() error {
 	if f.validFor < time.Minute {
 		return usage(fmt.Errorf("--valid-for %s: must be a minute or more", f.validFor))
+	}
+	if f.requireProof < 0 {
+		return usage(fmt.Errorf("--require-proof %s: must not be negative", f.requireProof))
 	}
 	if f.key != "" && f.out == "" {
 		return usage(errors.New("--key signs the attestation, which is written only with --out DIR"))
@@ -183,6 +188,7 @@ func attempt(ctx context.Context, f runFlags, cfg runsc.Config, sign crypto.Sign
 	if r == nil {
 		return n.failed(fmt.Errorf("run: %w", err))
 	}
+	requireProof(r, cfg.StateDir, f.requireProof)
 	left := err // what could not be removed; the report stands, and says so
 	n.judged(r)
 	var files []string
@@ -200,6 +206,9 @@ func attempt(ctx context.Context, f runFlags, cfg runsc.Config, sign crypto.Sign
 		err = show.report(r, files)
 	}
 	if err := errors.Join(err, left); err != nil {
+		if r.Outcome == hostile.Refused { // which is worse, and no less true
+			return &exitError{exitRefused, err}
+		}
 		return unproven(err)
 	}
 	return exitOf(r.Outcome)

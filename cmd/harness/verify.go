@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/suites"
@@ -183,7 +184,11 @@ func (v *verification) evidence(data []byte) {
 		}
 		judged = append(judged, again)
 	}
-	if o := suites.Outcome(judged); o != r.Outcome && r.Interrupted == "" {
+	o := suites.Outcome(judged)
+	if r.Interrupted != "" || r.Unproven != "" { // then nothing else can have come of it
+		o = hostile.Unproven
+	}
+	if o != r.Outcome {
 		v.fault("outcome: the report says %s, its evidence judged again is %s", r.Outcome, o)
 	}
 }
