@@ -3,6 +3,9 @@ package observers
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -86,5 +89,29 @@ func TestCanaryEventsAreAttributed(t *testing.T) {
 				t.Errorf("found %q", w.obs.Found)
 			}
 		})
+	}
+}
+
+// A process that is ending is shown in the root's cgroup: it is nobody's, and
+// not somebody else's.
+func TestEndingProcessIsNobodys(t *testing.T) {
+	proc := t.TempDir()
+	c := &Canary{host: Host{Proc: proc}}
+	for pid, exe := range map[string]bool{"7": true, "8": false} {
+		dir := filepath.Join(proc, pid)
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "cgroup"), []byte("0::/\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if exe {
+			if err := os.Symlink("/bin/true", filepath.Join(dir, "exe")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if groups, err := c.groupsOf(7); err != nil || groups != "0::/\n" {
+		t.Errorf("a live process is in %q: %v", groups, err)
+	}
+	if groups, err := c.groupsOf(8); err == nil {
+		t.Errorf("a process without a program is in %q", groups)
 	}
 }

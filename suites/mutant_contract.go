@@ -34,7 +34,7 @@ var (
 		},
 		Predicted: stolen(
 			// CAP_SYS_ADMIN is exempt from RLIMIT_NPROC (getrlimit(2)).
-			turns(hostile.Fell, "step-04/processes/*", "host: listing processes"),
+			turns(hostile.Fell, "step-04/processes/*"),
 			turns(hostile.Misnamed, "step-07/outside/mknod", "inside: EROFS at the read-only mount"),
 			turns(hostile.Fell, "step-07/outside/remount", "inside"),
 			turns(hostile.Fell, "step-07/outside/inputs-remount", "inside"),

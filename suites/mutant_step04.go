@@ -13,7 +13,7 @@ var (
 		Name: "processes-unlimited", Title: "no RLIMIT_NPROC", Of: hostile.Processes, Part: reports.PartWall, Source: listed4,
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Processes = 0 },
 		// Some end by the processor cap before they can tell.
-		Predicted: []Prediction{turns(hostile.Fell, "step-04/processes/*", "host: listing processes")},
+		Predicted: []Prediction{turns(hostile.Fell, "step-04/processes/*")},
 	})
 	_ = mutate(Mutant{
 		Name: "processes-twice", Title: "RLIMIT_NPROC is twice the grant", Of: hostile.Processes, Part: reports.PartWall, Source: listed4,
@@ -23,12 +23,12 @@ var (
 	_ = mutate(Mutant{
 		Name: "processes-host-alone", Title: "pids.max of the job's cgroup alone, no RLIMIT_NPROC", Of: hostile.Processes, Part: reports.PartWall, Source: listed4,
 		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Processes, w.HostTasks = 0, min(w.HostTasks, 96) },
-		Predicted: []Prediction{turns(hostile.Fell, "step-04/processes/*", "host: listing processes")},
+		Predicted: []Prediction{turns(hostile.Fell, "step-04/processes/*")},
 	})
 	_ = mutate(Mutant{
 		Name: "processes-per-parent", Title: "a limit that counts each task's own children, played by the payload", Of: hostile.Processes, Part: reports.PartPayload, Source: listed4,
 		Order:     map[string]string{"per_parent": "32"},
 		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Processes = 0 },
-		Predicted: []Prediction{turns(hostile.Fell, "step-04/processes/*", "host: listing processes")},
+		Predicted: []Prediction{turns(hostile.Fell, "step-04/processes/*")},
 	})
 )

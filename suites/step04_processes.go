@@ -21,6 +21,8 @@ var _ = place(
 	tasks("parent"), tasks("chain"), tasks("threads"), tasks("sessions"), tasks("orphans"),
 )
 
+// processCap tells the grant, and how long what goes beyond it stays: longer than
+// the runtime is not asked for its list.
 func processCap(s *Scene) map[string]string {
-	return map[string]string{"tasks": text(s.Limits().Processes), "hold_ms": "150"}
+	return map[string]string{"tasks": text(s.Limits().Processes), "hold_ms": text((2 * listEvery).Milliseconds())}
 }

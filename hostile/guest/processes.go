@@ -13,8 +13,8 @@ import (
 	"tenwalls.dev/harness/hostile"
 )
 
-// Parameters: "tasks", the granted number of tasks (32 when missing), and
-// "bound". The count of every claim is of all tasks of the job, threads of the
+// Parameters: "tasks", the granted number of tasks (32 when missing), "bound", and
+// "hold_ms", how long tasks beyond the grant are kept. The count of every claim is of all tasks of the job, threads of the
 // payload included.
 var (
 	_ = route("processes", "parent", func(p *Probe) { multiply(p, "clone(SIGCHLD)", (*crew).manyChildren) })
@@ -53,6 +53,9 @@ func multiply(p *Probe, call string, more breed) {
 	atTheCap(func() {
 		made, errno = more(c, int(bound(p, granted)))
 		total, own, err = countTasks("/proc", self)
+		if int64(total) > granted {
+			hold(p)
+		}
 		err = errors.Join(err, c.disband(made, own))
 	})
 	note := fmt.Sprintf("%d tasks of the job were counted under /proc: %d made and waiting, %d of the payload's own process; RLIMIT_NPROC %s",
@@ -67,6 +70,14 @@ func multiply(p *Probe, call string, more breed) {
 	default:
 		p.Refused(kindOf(errno), capPlace(errno, uint64(total), limit, limited), call, int64(total), errnoName(errno)+"; "+note)
 	}
+}
+
+// hold keeps more tasks than were granted for as long as the order says, so that
+// the host can see them as well. The call is raw: the runtime has no room for
+// another thread.
+func hold(p *Probe) {
+	span := unix.NsecToTimespec(numberOr(p, "hold_ms", 0) * 1e6)
+	syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&span)), 0, 0)
 }
 
 // capPlace names the process cap only where its number is the number counted:
