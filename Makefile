@@ -40,6 +40,10 @@ bin/runsc: tools/go.mod tools/go.sum
 qualify: build ## run every attempt against the pinned runsc on this host (root)
 	./bin/harness run --out $(OUT)
 
+.PHONY: prove
+prove: build ## lower every wall once, and check that each fall is noticed (root)
+	./bin/harness prove --out out/prove
+
 .PHONY: test
 test: build unit privileged whole ## run all tests (root)
 
