@@ -30,7 +30,7 @@ var (
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) { w.RootWritable, w.RootOverlay = true, "root:self" },
 		// The runtime keeps what is written in a file in the image's own folder,
 		// which every sandbox then holds open.
-		Predicted: append(rootWritten(),
+		Predicted: append(rootWritten("host: trees changed"),
 			turns(hostile.Fell, "step-08/neighbour/*", "host: mounts foreign_folders")),
 	})
 	_ = mutate(Mutant{
@@ -50,6 +50,15 @@ var (
 			turns(hostile.Fell, "contract/output/both-streams", "inside", "host: output kept"),
 			turns(hostile.Silent, "step-10/leftover/output-capped", "unsaid"), // no cap ended it
 		},
+	})
+	_ = mutate(Mutant{
+		Name: "artifact-bound-narrow", Title: "a declared artifact may be one byte", Of: hostile.Artifacts, Part: reports.PartFixture, Source: listedBeyond,
+		Job: func(j *sandbox.Job) {
+			for i := range j.Outputs {
+				j.Outputs[i].MaxBytes = 1
+			}
+		},
+		Predicted: []Prediction{turns(hostile.Misnamed, "contract/artifacts/honest", "host: output artifacts", "runner: artifact cap at the artifact bound")},
 	})
 	_ = mutate(Mutant{
 		Name: "artifact-bound-wide", Title: "a declared artifact may be four times as large", Of: hostile.Disk, Part: reports.PartFixture, Source: "step 3: an oversized artifact is refused at its cap",

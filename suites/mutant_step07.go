@@ -24,18 +24,18 @@ var (
 		Name: "root-writable", Title: "the root is writable, down to the image on the host", Of: hostile.Outside, Part: reports.PartWall, Source: listed7,
 		Need:      emptyBase,
 		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.RootWritable, w.RootOverlay = true, "none" },
-		Predicted: rootWritten(turns(hostile.Fell, "step-07/outside/*", "host: trees changed", "host: mounts root_writable")),
+		Predicted: rootWritten("host: trees changed", "host: mounts root_writable"),
 	})
 )
 
 // rootWritten is what a root that can be written to turns. The host compares the
 // image as a whole, so every route of step 7 turns.
-func rootWritten(more ...Prediction) []Prediction {
-	out := append([]Prediction{
+func rootWritten(basis ...string) []Prediction {
+	out := []Prediction{
 		turns(hostile.Fell, "step-03/disk/*", "host: space held"),
 		turns(hostile.Fell, "step-03/disk/root", "inside", "host: space held"),
-		turns(hostile.Fell, "step-07/outside/*", "host: trees changed"),
-	}, more...)
+		turns(hostile.Fell, "step-07/outside/*", basis...),
+	}
 	for _, r := range []string{"create", "append", "truncate", "rename", "link", "chmod", "xattr"} {
 		out = append(out, turns(hostile.Fell, "step-07/outside/"+r, "inside", "host: trees changed"))
 	}
