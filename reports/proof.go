@@ -116,8 +116,11 @@ func (p *Proof) Judged() ProofOutcome {
 			out = NotProven
 		}
 	}
-	if p.Interrupted != "" {
+	switch {
+	case p.Interrupted != "":
 		return NotProven
+	case out == Proven && p.Count(Killed) == 0:
+		return NoEvidence // where nothing was applicable, nothing was shown
 	}
 	return out
 }
