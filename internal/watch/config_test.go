@@ -46,7 +46,7 @@ func TestWhatIsWrongIsToldByLineAndField(t *testing.T) {
 		"version: 2":                               "h.yaml:1: version: is 2",
 		"\ncolour: blue":                           `h.yaml:2: unknown field "colour"`,
 		"tick: 0s":                                 "h.yaml:1: tick: 0s: must be 1s to 1h0m0s: a missed event costs at most a tick",
-		"tick: soon":                               `h.yaml: "soon" is not a time span`,
+		"tick: soon":                               `h.yaml:1: tick: "soon" is not a time span`,
 		"publish_life: 2h":                         "publish_life",
 		"valid_for: 1s":                            "valid_for",
 		"debounce: 1h":                             "debounce",
