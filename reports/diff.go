@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -172,6 +173,8 @@ func (c *comparison) note(n Change) {
 	n.Before, n.After = short(n.Before, maxShown), short(n.After, maxShown)
 	c.changes = append(c.changes, n)
 }
+
+var digestFormat = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // shown is a value within a line: a digest by its first twelve digits, which
 // tell two apart; the whole stands beside the words.

@@ -20,7 +20,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/watch"
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/admission"
 	"tenwalls.dev/harness/sandbox/evidence"
@@ -161,7 +161,7 @@ func (s *station) kill(sig syscall.Signal) *os.ProcessState {
 // open makes the gate of a broker, once the daemon has its key.
 func (s *station) open() {
 	s.t.Helper()
-	key, err := reports.LoadPublicKey(s.in("state/keys/harness.pub"))
+	key, err := attest.LoadPublicKey(s.in("state/keys/harness.pub"))
 	check(s.t, err)
 	s.gate, err = admission.New(admission.Options{File: s.in("pub/attestation.json"), Keys: []ed25519.PublicKey{key}, Runsc: s.in("bin/runsc")})
 	check(s.t, err)

@@ -19,6 +19,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox/evidence"
 )
 
@@ -165,11 +166,11 @@ func (c *Child) read(dir string, outcome hostile.Outcome) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	a, err := reports.DecodeAttestation(data)
+	a, err := attest.DecodeAttestation(data)
 	if err != nil {
 		return Result{}, err
 	}
-	s, err := reports.Verify(a, []ed25519.PublicKey{c.Public}, time.Now())
+	s, err := attest.Verify(a, []ed25519.PublicKey{c.Public}, time.Now())
 	if err != nil {
 		return Result{}, err
 	}

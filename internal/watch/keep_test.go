@@ -11,6 +11,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 )
 
@@ -21,8 +22,8 @@ func TestPublishedExpires(t *testing.T) {
 	must(t, err)
 	p := &Publisher{Path: filepath.Join(t.TempDir(), "a", "b", "attestation.json"), Key: key}
 	now := time.Now()
-	run := reports.Statement{
-		Run: "run_1", Outcome: hostile.Qualified, Issued: now.Add(-time.Hour), Expires: now.Add(time.Hour), Host: reports.StatementHost{BootID: "b", Kernel: "k"},
+	run := attest.Statement{
+		Run: "run_1", Outcome: hostile.Qualified, Issued: now.Add(-time.Hour), Expires: now.Add(time.Hour), Host: attest.StatementHost{BootID: "b", Kernel: "k"},
 		RuntimeDigest: dig("r"), ConfigDigest: dig("c"), ReportDigest: dig("p"), JUnitDigest: dig("j"),
 	}
 	run.Capabilities, err = json.Marshal(sandbox.Capabilities{
@@ -35,9 +36,9 @@ func TestPublishedExpires(t *testing.T) {
 		must(t, err)
 		data, err := os.ReadFile(p.Path)
 		must(t, err)
-		a, err := reports.DecodeAttestation(data)
+		a, err := attest.DecodeAttestation(data)
 		must(t, err)
-		s, err := reports.Verify(a, []ed25519.PublicKey{pub}, now)
+		s, err := attest.Verify(a, []ed25519.PublicKey{pub}, now)
 		must(t, err)
 		var caps sandbox.Capabilities
 		must(t, json.Unmarshal(s.Capabilities, &caps))

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 )
 
 // Parts are what a real daemon is given beside its configuration.
@@ -197,12 +197,12 @@ func signingKey(cfg Config) (string, ed25519.PrivateKey, error) {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return "", nil, fmt.Errorf("key: %w", err)
 			}
-			if _, err := reports.GenerateKey(file, filepath.Join(dir, "harness.pub")); err != nil {
+			if _, err := attest.GenerateKey(file, filepath.Join(dir, "harness.pub")); err != nil {
 				return "", nil, fmt.Errorf("key: %w", err)
 			}
 		}
 	}
-	key, err := reports.LoadPrivateKey(file)
+	key, err := attest.LoadPrivateKey(file)
 	if err != nil {
 		return "", nil, fmt.Errorf("key: %w", err)
 	}

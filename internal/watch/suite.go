@@ -8,6 +8,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 )
 
 // Suite makes one whole run. It is a child process in production.
@@ -52,15 +53,15 @@ func Causes() []Cause {
 
 // Result is how a run ended.
 type Result struct {
-	Outcome   hostile.Outcome    `json:"outcome"`
-	Trouble   string             `json:"trouble,omitempty"` // why there is no verdict, in words
-	Stopped   bool               `json:"stopped,omitempty"` // the daemon itself ended it early
-	Ended     time.Time          `json:"ended"`
-	Folder    string             `json:"folder"`          // where its files are; empty when there are none
-	Run       string             `json:"run,omitempty"`   // its own id, "run_...", when there is a report
-	Walls     []string           `json:"walls,omitempty"` // trials that did not hold, with verdict and reason; bounded
-	Statement *reports.Statement `json:"-"`               // verified against our own key and the files; nil without
-	Harness   string             `json:"-"`               // digest of the harness that ran it
+	Outcome   hostile.Outcome   `json:"outcome"`
+	Trouble   string            `json:"trouble,omitempty"` // why there is no verdict, in words
+	Stopped   bool              `json:"stopped,omitempty"` // the daemon itself ended it early
+	Ended     time.Time         `json:"ended"`
+	Folder    string            `json:"folder"`          // where its files are; empty when there are none
+	Run       string            `json:"run,omitempty"`   // its own id, "run_...", when there is a report
+	Walls     []string          `json:"walls,omitempty"` // trials that did not hold, with verdict and reason; bounded
+	Statement *attest.Statement `json:"-"`               // verified against our own key and the files; nil without
+	Harness   string            `json:"-"`               // digest of the harness that ran it
 }
 
 // maxWalls bounds the trials that are named in a result.
