@@ -46,7 +46,7 @@ func listed(key string) func(string) []string {
 
 func values(m map[string]string) string {
 	if len(m) == 0 {
-		return "nothing"
+		return nothingRead
 	}
 	return fmt.Sprintf("%d values", len(m))
 }
@@ -56,6 +56,9 @@ var noLimit = strconv.FormatInt(math.MaxInt64, 10)
 
 // notRead stands for a value that one of two runs did not read back.
 const notRead = "not read"
+
+// nothingRead stands for all of them.
+const nothingRead = "nothing"
 
 func valueOf(m map[string]string, key string) string {
 	v, ok := m[key]

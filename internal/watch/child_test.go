@@ -45,7 +45,7 @@ func newWorkbench(t *testing.T, body string) *workbench {
 }
 
 func (w *workbench) request() Request {
-	return Request{ID: string(id.New("watch")), Runner: "/runner.yaml", ValidFor: time.Hour, Within: time.Minute, Identity: boxed}
+	return Request{ID: string(id.New("watch")), Runner: "/runner.yaml", ValidFor: time.Hour, Within: time.Minute, Identity: boxed, Cause: CauseSchedule, Reason: "it is time"}
 }
 
 // prepare writes the files of a run with that outcome.
@@ -106,7 +106,7 @@ func TestChildEndsWithAnOutcome(t *testing.T) {
 			t.Errorf("folder %s", res.Folder)
 		}
 		args, err := os.ReadFile(res.Folder + ".tmp.args")
-		if err != nil || string(args) != "run --config /runner.yaml --out "+res.Folder+".tmp --key /key --valid-for 1h0m0s\n" {
+		if err != nil || string(args) != "run --config /runner.yaml --out "+res.Folder+".tmp --key /key --valid-for 1h0m0s --reason schedule: it is time\n" {
 			t.Errorf("called with %s, %v", args, err)
 		}
 	}

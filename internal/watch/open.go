@@ -27,6 +27,7 @@ type Parts struct {
 	Ledger  Ledger       // nil: none
 	Meter   Meter        // nil: none
 	Metrics http.Handler // served at /metrics, when the configuration says where; nil: none
+	Compare Comparison   // nil: none
 	Hangup  <-chan os.Signal
 	Version string
 	Log     *slog.Logger
@@ -79,7 +80,7 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	}
 	o := Options{
 		Config: cfg, Reader: p.Host, Publisher: publisher, Ledger: p.Ledger, Meter: p.Meter, Messengers: messengers, Alive: alive,
-		Suite: &Child{Program: p.Host.Executable, Runs: runs, Key: keyFile, Public: key.Public().(ed25519.PublicKey), Log: p.Log},
+		Suite: &Child{Program: p.Host.Executable, Runs: runs, Key: keyFile, Public: key.Public().(ed25519.PublicKey), Compare: p.Compare, Log: p.Log},
 		Tell:  tellManager, Heartbeat: heart / 2, Version: p.Version, HostName: name, Log: p.Log,
 	}
 	files, err := OpenFiles()
