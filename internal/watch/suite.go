@@ -105,7 +105,7 @@ func driftOf(d *reports.Difference) []string {
 }
 
 // maxWalls bounds the trials that are named in a result.
-const maxWalls = 20
+const maxWalls = 50
 
 // qualifies says whether the run qualifies that identity: empty when it does,
 // else why it does not.
