@@ -257,6 +257,11 @@ func TestWatchIsKilled(t *testing.T) {
 	if out, err := twice.CombinedOutput(); twice.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "another harness watch runs") {
 		t.Errorf("started twice: %v: %s", err, out)
 	}
+	s.write("other.yaml", "runner: runner.yaml\nstate_dir: other\npublish: pub/attestation.json\nsocket: {path: other.sock}\n")
+	other := s.harness("watch", "--config", s.in("other.yaml"))
+	if out, err := other.CombinedOutput(); other.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "another harness watch publishes") {
+		t.Errorf("started with another state folder: %v: %s", err, out)
+	}
 	if !s.published() || s.ask() != "" {
 		t.Error("the second one took the file of the first")
 	}
