@@ -203,10 +203,11 @@ func TestBooksTellOfWhatIsPublished(t *testing.T) {
 			t.Errorf("no %s in:\n%s", want, got)
 		}
 	}
+	d.Identified(watch.Identity{})
 	d.Published(time.Time{})
 	d.Published(time.Time{})
 	got = d.scrape()
-	if !strings.Contains(got, "tenwalls_published 0") || !strings.Contains(got, "tenwalls_withdrawals_total 1") || strings.Contains(got, "tenwalls_published_expires_timestamp_seconds ") {
+	if !strings.Contains(got, "tenwalls_published 0") || !strings.Contains(got, "tenwalls_withdrawals_total 1") || strings.Contains(got, "tenwalls_published_expires_timestamp_seconds ") || strings.Contains(got, "tenwalls_watched_info{") {
 		t.Errorf("told:\n%s", got)
 	}
 }

@@ -71,6 +71,9 @@ func TestWatchStory(t *testing.T) {
 	s.namesTheWalls(first, second)
 	s.tells(`tenwalls_published 0`, `tenwalls_run_outcome{outcome="refused"} 1`, `tenwalls_attempt_verdict{attempt="metadata",verdict="misnamed"} 1`,
 		`tenwalls_withdrawals_total 1`, `tenwalls_runs_total{outcome="refused",reason="change"} 1`)
+	if len(second.Drift) == 0 || !strings.Contains(second.Drift[0], "; last good run "+first.Run) {
+		t.Errorf("drift %q", second.Drift)
+	}
 	fired := p.until("the alert", 30*time.Second, func() bool { return p.firing("TenwallsWallFell") && p.firing("TenwallsRefused") })
 	t.Logf("Prometheus fires %.1f s after the rename, %.1f s after the run", fired.Sub(replaced).Seconds(), fired.Sub(second.Ended).Seconds())
 
@@ -86,6 +89,23 @@ func TestWatchStory(t *testing.T) {
 		t.Errorf("told to end: %s, published %t", state, s.published())
 	}
 	s.historyHolds(first, second, third)
+	s.driftsByHand(third)
+}
+
+// driftsByHand changes a limit, which brings no wall down, and wants it named.
+func (s *station) driftsByHand(good *watch.Ran) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.in("runner.yaml"))
+	check(s.t, err)
+	s.write("wider.yaml", string(text)+"  memory: 300MiB\n")
+	out, err := s.harness("run", "--config", s.in("wider.yaml"), "--attempt", "census").CombinedOutput()
+	if err != nil {
+		s.t.Logf("the run: %v", err) // what it came to is another's business
+	}
+	want := "drift: memory limit of the job's cgroup: 268435456 before, 314572800 now; last good run " + good.Run
+	if n := strings.Count(string(out), "drift: "); !strings.Contains(string(out), want) || n != 1 {
+		s.t.Errorf("%d times drift, want once, %q, in:\n%s", n, want, out)
+	}
 }
 
 // namesTheWalls wants that what the run names is what differs between the two

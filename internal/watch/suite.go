@@ -170,6 +170,7 @@ type Meter interface {
 	Ran(Request, Result)
 	// Published tells until when something is published; zero when nothing is.
 	Published(until time.Time)
+	// Identified tells what is here now; the zero Identity while it cannot be told.
 	Identified(Identity)
 }
 

@@ -27,7 +27,7 @@ type Daemon struct {
 	mu          sync.Mutex
 	until       time.Time
 	withdrawals int
-	here        *Here
+	here        Here
 }
 
 // NewDaemon adds a daemon's metrics to m, with nothing published.
@@ -47,11 +47,11 @@ func (d *Daemon) Published(until time.Time) {
 	d.until = until
 }
 
-// Identified tells what is here now.
+// Identified tells what is here now; the zero Here while that cannot be told.
 func (d *Daemon) Identified(h Here) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.here = &h
+	d.here = h
 }
 
 // Describe names every metric of a daemon (see [prometheus.Collector]).
@@ -74,7 +74,7 @@ func (d *Daemon) Collect(out chan<- prometheus.Metric) {
 	t.gauge(published, is)
 	t.moment(publishedExpires, until)
 	t.tell(withdrawals, prometheus.CounterValue, float64(n), nil)
-	if here != nil {
+	if here != (Here{}) {
 		t.gauge(hereInfo, 1, here.Runtime, here.Config, here.Image, here.Harness, here.Kernel, here.BootID)
 	}
 }
