@@ -211,4 +211,3 @@ func TestBooksTellOfWhatIsPublished(t *testing.T) {
 		t.Errorf("told:\n%s", got)
 	}
 }
-

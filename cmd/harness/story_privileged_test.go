@@ -83,6 +83,9 @@ func TestWatchStory(t *testing.T) {
 	if no := s.ask(); no != "" {
 		t.Errorf("a job is refused: %s", no)
 	}
+	if len(third.Drift) > 0 || third.NotCompared != "" {
+		t.Errorf("put back, and yet drifted from the first: %q %s", third.Drift, third.NotCompared)
+	}
 	p.until("the end of the alert", 30*time.Second, func() bool { return !p.firing("TenwallsWallFell") })
 	s.hookTold()
 	if state := s.kill(syscall.SIGTERM); state.ExitCode() != 0 || s.published() {
@@ -211,4 +214,3 @@ func exitCodeOf(err error) int {
 	}
 	return 0
 }
-
