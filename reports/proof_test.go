@@ -89,9 +89,11 @@ func TestProofGoesThroughJSON(t *testing.T) {
 		t.Errorf("read and written again it differs: %v", err)
 	}
 	for what, change := range map[string]func([]byte) []byte{
-		"another outcome":   func(b []byte) []byte { return bytes.Replace(b, []byte(`"disproven"`), []byte(`"proven"`), 1) },
-		"unknown field":     func(b []byte) []byte { return bytes.Replace(b, []byte(`"complete"`), []byte(`"x": 1, "complete"`), 1) },
-		"twice":             func(b []byte) []byte { return bytes.Replace(b, []byte(`"complete": true`), []byte(`"complete": true, "complete": true`), 1) },
+		"another outcome": func(b []byte) []byte { return bytes.Replace(b, []byte(`"disproven"`), []byte(`"proven"`), 1) },
+		"unknown field":   func(b []byte) []byte { return bytes.Replace(b, []byte(`"complete"`), []byte(`"x": 1, "complete"`), 1) },
+		"twice": func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`"complete": true`), []byte(`"complete": true, "complete": true`), 1)
+		},
 		"unknown killing":   func(b []byte) []byte { return bytes.Replace(b, []byte(`"survived"`), []byte(`"fine"`), 1) },
 		"one name twice":    func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"canary-missing"`), []byte(`"swap-used"`)) },
 		"cut":               func(b []byte) []byte { return b[:len(b)/2] },

@@ -39,6 +39,10 @@ var position = regexp.MustCompile(`^\[(\d+):(\d+)\] `)
 
 // parserError leaves out the parser's excerpt of the file.
 func parserError(err error, file string, shorten func(string) string) string {
+	var r *refused
+	if errors.As(err, &r) {
+		return r.told(file, shorten)
+	}
 	words, _, _ := strings.Cut(strings.TrimSpace(yaml.FormatError(err, false, false)), "\n")
 	if m := position.FindStringSubmatch(words); m != nil {
 		return fmt.Sprintf("%s:%s: %s", file, m[1], shorten(words[len(m[0]):]))
