@@ -82,7 +82,9 @@ var (
 func there() []string {
 	out := make(chan *prometheus.Desc)
 	go func() {
-		metrics.New("test").Describe(out)
+		m := metrics.New("test")
+		metrics.NewDaemon(m).Describe(out)
+		m.Describe(out)
 		close(out)
 	}()
 	var names []string

@@ -19,7 +19,8 @@ import (
 type process struct {
 	identity
 	parent, group, session int
-	running                bool // neither ended nor a zombie, which runs no more
+	running                bool // not ended: a zombie runs no more, unless it leads threads that do
+	exiting                bool // on its way out: it executes nothing of its program any more (PF_EXITING)
 	inCgroup               bool
 	remembered             bool // it was read by an earlier scan
 }
@@ -147,26 +148,38 @@ func ended(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)
 }
 
-// parseStat reads fields 3 to 6 of proc_pid_stat(5): state, parent, process
-// group and session. The name, field 2, may hold anything, also brackets.
+// exitingFlag is PF_EXITING of the kernel's include/linux/sched.h, which stands in
+// field 9 of proc_pid_stat(5).
+const exitingFlag = 0x4
+
+// parseStat reads fields 3 to 6, 9 and 20 of proc_pid_stat(5): state, parent,
+// process group, session, flags and number of threads. The name, field 2, may
+// hold anything, also brackets. A first thread that has ended is a zombie while
+// others of its process go on.
 func parseStat(data []byte) (p process, err error) {
 	i := bytes.LastIndexByte(data, ')')
 	if i < 0 {
 		return p, errors.New("no name in brackets")
 	}
-	fields := 0
+	fields, number := 3, 0
 	for field := range bytes.FieldsSeq(data[i+1:]) {
 		switch fields {
-		case 0:
-			p.running = field[0] != 'Z' && field[0] != 'X'
-		case 1:
-			p.parent, err = strconv.Atoi(string(field))
-		case 2:
-			p.group, err = strconv.Atoi(string(field))
 		case 3:
+			p.running = field[0] != 'Z' && field[0] != 'X'
+		case 4:
+			p.parent, err = strconv.Atoi(string(field))
+		case 5:
+			p.group, err = strconv.Atoi(string(field))
+		case 6:
 			p.session, err = strconv.Atoi(string(field))
+		case 9:
+			number, err = strconv.Atoi(string(field))
+			p.exiting = number&exitingFlag != 0
+		case 20:
+			number, err = strconv.Atoi(string(field))
+			p.running = p.running || number > 1
 		}
-		if fields++; err != nil || fields == 4 {
+		if fields++; err != nil || fields > 20 {
 			return p, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -43,11 +44,16 @@ func (m *madeHost) write(name, text string) {
 // stat is the one file that a scan reads of a process.
 func (m *madeHost) stat(pid int, state string, parent, group, session int) {
 	m.tb.Helper()
+	m.statOf(pid, state, parent, group, session, 4194560, 1)
+}
+
+func (m *madeHost) statOf(pid int, state string, parent, group, session, flags, threads int) {
+	m.tb.Helper()
 	name := filepath.Join(m.proc, fmt.Sprint(pid), "stat")
 	if err := os.RemoveAll(name); err != nil {
 		m.tb.Fatal(err)
 	}
-	m.write(name, fmt.Sprintf("%d (a) b (c) %s %d %d %d 0 -1 4194560 9000 80000 50 200 10 20 30 40 20 0 9 0 4242 1270833152\n", pid, state, parent, group, session))
+	m.write(name, fmt.Sprintf("%d (a) b (c) %s %d %d %d 0 -1 %d 9000 80000 50 200 10 20 30 40 20 0 %d 0 4242 1270833152\n", pid, state, parent, group, session, flags, threads))
 }
 
 // process makes one that runs, leads its own group and session, and is in the
@@ -246,17 +252,64 @@ func TestProcessesForgetWhoEnded(t *testing.T) {
 	g.Expect(w.o.Lost).To(BeEmpty())
 }
 
+// The kernel takes a dying process out of its cgroup before it makes a zombie of
+// it: seen in between, it is not left behind, unless it stays.
+func TestProcessOnItsWayOut(t *testing.T) {
+	g := NewWithT(t)
+	w, m := armedScan(t)
+	m.process(100002, 1, scanJob)
+	w.Sample()
+	g.Expect(w.o.Values["descendants"].After).To(BeEquivalentTo(1))
+	g.Expect(os.RemoveAll(filepath.Join(m.cgroup, scanJob))).To(Succeed())
+	m.statOf(100002, "R", 1, 100002, 100002, 4194560|exitingFlag, 1)
+	gone := make(chan struct{})
+	time.AfterFunc(50*time.Millisecond, func() { defer close(gone); m.stat(100002, "Z", 1, 100002, 100002) })
+	began := time.Now()
+	obs := w.Stored()
+	<-gone
+	g.Expect(obs.Values["descendants"]).To(Equal(Reading{Worst: 1, After: 0, Unit: "processes"}))
+	g.Expect(obs.Found).To(BeEmpty())
+	g.Expect(time.Since(began)).To(BeNumerically("<", exitWithin))
+
+	m.statOf(100002, "D", 1, 100002, 100002, 4194560|exitingFlag, 1)
+	obs = w.Stored()
+	g.Expect(obs.Values["descendants"].After).To(BeEquivalentTo(1))
+	g.Expect(obs.Found).To(ConsistOf(ContainSubstring("process 100002: known as the job's")))
+}
+
+// What runs is not waited for.
+func TestProcessLeftBesideOneOnItsWayOut(t *testing.T) {
+	g := NewWithT(t)
+	w, m := armedScan(t)
+	m.process(100002, 1, scanJob)
+	m.process(100003, 1, scanJob)
+	m.statOf(100002, "R", 1, 100002, 100002, 4194560|exitingFlag, 1)
+	began := time.Now()
+	g.Expect(w.Stored().Values["in_cgroup"].After).To(BeEquivalentTo(2))
+	g.Expect(time.Since(began)).To(BeNumerically("<", exitWithin/2))
+}
+
+// A process whose first thread has ended shows as a zombie, and goes on.
+func TestProcessWhoseFirstThreadHasEnded(t *testing.T) {
+	g := NewWithT(t)
+	w, m := armedScan(t)
+	m.process(100002, 1, scanJob)
+	m.statOf(100002, "Z", 1, 100002, 100002, 4194560|exitingFlag, 2)
+	g.Expect(after(w, "in_cgroup")()).To(BeEquivalentTo(1))
+}
+
 func TestParseStat(t *testing.T) {
 	g := NewWithT(t)
-	p, err := parseStat([]byte("7 (a) S (b) R 1 2 3 0 -1"))
+	const rest = " 1 2 3 0 -1 4194308 1 0 0 0 1 1 0 0 20 0 "
+	p, err := parseStat([]byte("7 (a) S (b) R" + rest + "1 0 5"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(p).To(Equal(process{parent: 1, group: 2, session: 3, running: true}))
+	g.Expect(p).To(Equal(process{parent: 1, group: 2, session: 3, running: true, exiting: true}))
 	for _, state := range []string{"Z", "X"} {
-		p, err = parseStat([]byte("7 (a) " + state + " 1 2 3\n"))
+		p, err = parseStat([]byte("7 (a) " + state + rest + "1\n"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(p.running).To(BeFalse())
 	}
-	for _, bad := range []string{"", "7 (a", "7 (a)", "7 (a) S 1 2", "7 (a) S 1 x 3 0"} {
+	for _, bad := range []string{"", "7 (a", "7 (a)", "7 (a) S 1 2", "7 (a) S 1 x 3 0", "7 (a) S 1 2 3 0 -1 4"} {
 		_, err = parseStat([]byte(bad))
 		g.Expect(err).To(HaveOccurred(), bad)
 	}

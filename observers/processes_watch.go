@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"tenwalls.dev/harness/internal/cgroup"
 )
@@ -30,18 +31,34 @@ func (w *processesWatch) Sample() { w.look(false, false) }
 // Ended looks at files as well, while the job's cgroup still stands.
 func (w *processesWatch) Ended() { w.look(true, false) }
 
-// Stored looks for what is left, and names it.
+// exitWithin is how long a process that is on its way out may take to be gone.
+// The kernel empties a cgroup of a dying process before it makes a zombie of it
+// (kernel/exit.c, do_exit: cgroup_exit stands before exit_notify), and on a busy
+// machine some time can pass in between. In it nothing of the program is executed
+// any more, and the runner, who waits for an empty cgroup, has done all it can.
+const exitWithin = 2 * time.Second
+
+// exitAgain is how often it is looked at meanwhile: there is no event of it for
+// who is not the parent.
+const exitAgain = 2 * time.Millisecond
+
+// Stored looks for what is left, and names it. What is on its way out is waited
+// for, and counts when it does not get there in time.
 func (w *processesWatch) Stored() Observation {
+	for end := time.Now().Add(exitWithin); w.look(true, false) && time.Now().Before(end); time.Sleep(exitAgain) {
+	}
 	w.look(true, true)
 	return w.o
 }
 
-func (w *processesWatch) look(files, name bool) {
+// look counts. It says whether there is something left, all of it on its way out.
+func (w *processesWatch) look(files, name bool) (exiting bool) {
 	found, err := w.scan()
 	if err != nil {
 		w.lost(fmt.Errorf("scan processes: %w", err))
-		return
+		return false
 	}
+	left, ending := 0, 0
 	var inCgroup, descendants, byFiles int64
 	for _, p := range found {
 		var why []string
@@ -59,6 +76,12 @@ func (w *processesWatch) look(files, name bool) {
 				why = append(why, t...)
 			}
 		}
+		if len(why) > 0 {
+			left++
+			if p.exiting {
+				ending++
+			}
+		}
 		if name && len(why) > 0 {
 			w.o.Find(fmt.Sprintf("process %d: %s", p.pid, strings.Join(why, ", ")))
 		}
@@ -69,6 +92,7 @@ func (w *processesWatch) look(files, name bool) {
 		w.put("by_files", byFiles)
 	}
 	w.o.Samples++
+	return left > 0 && left == ending
 }
 
 // scan returns the processes that came since the watch was armed and those in

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -87,13 +88,26 @@ func Diff(before, after *Report) Difference {
 }
 
 // Drift is the changes of what is in force: the values read back and the
-// census. They count also where every trial held.
+// census. They count also where every trial held. What a selection of the trials
+// did not read is none.
 func (d Difference) Drift() []Change {
 	var out []Change
 	for _, c := range d.Changes {
+		if c.Section == InForce && !d.After.Complete && (c.After == notRead || c.After == nothingRead) {
+			continue
+		}
 		if c.Section == InForce || c.Section == Census {
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// DriftWords is each change of what is in force in words, with the run before it.
+func (d Difference) DriftWords() []string {
+	var out []string
+	for _, c := range d.Drift() {
+		out = append(out, fmt.Sprintf("%s; last good run %s of %s", c.Words, d.Before.Run, d.Before.Started.Format(time.RFC3339)))
 	}
 	return out
 }
@@ -172,6 +186,8 @@ func (c *comparison) note(n Change) {
 	n.Before, n.After = short(n.Before, maxShown), short(n.After, maxShown)
 	c.changes = append(c.changes, n)
 }
+
+var digestFormat = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // shown is a value within a line: a digest by its first twelve digits, which
 // tell two apart; the whole stands beside the words.

@@ -21,20 +21,32 @@ func (c *comparison) inForce() {
 	}
 	for _, k := range keys(a, b) {
 		before, after := valueOf(a, k), valueOf(b, k)
-		if strings.HasSuffix(k, "flags") {
-			// Only what came and went: the runtime writes them in any order.
-			if moved := flagChanges(before, after); moved != "" {
-				c.note(Change{InForce, k, before, after, nameOf(k) + ": " + moved})
-			}
+		split := listed(k)
+		if split == nil || before == notRead || after == notRead {
+			c.change(InForce, k, nameOf(k), before, after, "")
 			continue
 		}
-		c.change(InForce, k, nameOf(k), before, after, "")
+		// Only what came and went: the runtime writes its flags in any order.
+		if moved := moves(split(before), split(after)); moved != "" {
+			c.note(Change{InForce, k, before, after, nameOf(k) + ": " + moved})
+		}
 	}
+}
+
+// listed returns how to take apart a value that is a list; nil for one value.
+func listed(key string) func(string) []string {
+	switch {
+	case strings.HasSuffix(key, " flags"):
+		return flagsOf
+	case strings.HasSuffix(key, " descriptors"):
+		return func(s string) []string { return strings.Split(s, "; ") }
+	}
+	return nil
 }
 
 func values(m map[string]string) string {
 	if len(m) == 0 {
-		return "nothing"
+		return nothingRead
 	}
 	return fmt.Sprintf("%d values", len(m))
 }
@@ -42,11 +54,17 @@ func values(m map[string]string) string {
 // noLimit is how a limit is written where none is in force.
 var noLimit = strconv.FormatInt(math.MaxInt64, 10)
 
+// notRead stands for a value that one of two runs did not read back.
+const notRead = "not read"
+
+// nothingRead stands for all of them.
+const nothingRead = "nothing"
+
 func valueOf(m map[string]string, key string) string {
 	v, ok := m[key]
 	switch {
 	case !ok:
-		return "not read"
+		return notRead
 	case v == noLimit && strings.HasSuffix(key, " limit"):
 		return "none"
 	}
@@ -65,9 +83,8 @@ func nameOf(key string) string {
 	return what + " of the " + of
 }
 
-// flagChanges compares two command lines whatever the order of their flags.
-func flagChanges(before, after string) string {
-	a, b := flagsOf(before), flagsOf(after)
+// moves compares two lists whatever their order.
+func moves(a, b []string) string {
 	var words []string
 	for _, f := range a {
 		if !slices.Contains(b, f) {

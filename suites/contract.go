@@ -7,6 +7,7 @@ import (
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/id"
+	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 var _ = place(
@@ -76,7 +77,7 @@ func inForce(a *hostile.Attempt, route string, where hostile.Place, source strin
 func init() {
 	beside("outside", inForce(hostile.Identity, "nobody", hostile.ProcessCredentials, "runs as nobody, owning nothing: uid and gid 65534"))
 	beside("outside", inForce(hostile.Privileges, "capabilities", hostile.ProcessCredentials, "no capabilities"))
-	beside("outside", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges: execve(2); the image's mount is not nosuid, but the runtime ignores set-user-id bits by itself, so the program shows the effect and the setting names the wall"))
+	beside("behind-files", inForce(hostile.Privileges, "no-new-privs", hostile.ProcessCredentials, "no new privileges: execve(2); the image's mount is not nosuid, but the runtime ignores set-user-id bits by itself, so the program shows the effect and the setting names the wall"))
 	beside("outside", userNamespace("user-namespace", "user_namespaces(7): every capability in it to whoever makes it: clone with a namespace's flag is refused at the filter, which lets other clones through"))
 	beside("outside", userNamespace("user-namespace-unshare", "user_namespaces(7): every capability in it to whoever makes it: unshare is not among the entry points let through"))
 	beside("outside", inForce(hostile.Namespaces, "inside", hostile.OwnNamespaces, "own PID, mount, network, IPC and UTS namespaces", ownNamespaces()...))
@@ -114,7 +115,7 @@ const setUIDPath = "/tenwalls/suid"
 func setUIDParams(*Scene) map[string]string { return map[string]string{"suid": setUIDPath} }
 
 var _ = place(
-	Cell{Name: "behind-set-uid", Lifts: []hostile.Lift{hostile.LiftSetUID}, Change: liftSetUID, Cost: 100 * time.Millisecond, Params: setUIDParams},
+	Cell{Name: "behind-set-uid", Lifts: []hostile.Lift{hostile.LiftFiles, hostile.LiftSetUID}, Change: func(w *runsc.Walls) { liftFiles(w); liftSetUID(w) }, Cost: 100 * time.Millisecond, Params: setUIDParams},
 	inForce(hostile.Privileges, "set-uid-behind", hostile.ProcessCredentials, "no new privileges: execve(2): with no_new_privs set-user-id bits are ignored; the image's mount is not nosuid"))
 
 // Behind the filter, in the cell of step 1 that lifts the same rule.

@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"os"
@@ -15,56 +16,160 @@ import (
 )
 
 // readback is what was read back from a running sandbox: what is in force, and
-// not what a file says. It is recorded, not judged: the trials judge.
+// not what a file says. It is recorded, not judged: the trials judge. All of it
+// is written so that two runs of the same worker compare equal.
 type readback struct {
 	mu   sync.Mutex
+	cell string // whose sandbox it is; empty: none was read yet
 	seen map[string]string
+	open map[string]*descriptors // by subject
 }
+
+// referenceCell is the job that is read back when the run has it, so that two
+// runs read the same: it is granted nothing, and lives for long enough to be
+// looked at. In a run without it, it is the first without lifts.
+const referenceCell = "census"
 
 func (i *readback) values() map[string]string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.seen == nil {
-		return map[string]string{}
+	out := map[string]string{}
+	maps.Copy(out, i.seen)
+	for subject, d := range i.open {
+		out[subject+": descriptors"] = d.text()
 	}
-	return maps.Clone(i.seen)
+	return out
 }
 
-// read takes the values once, from the first job without lifts that has a
-// locked-in sandbox process.
-func (i *readback) read(h observers.Host, g *cgroup.Group, t runsc.Traces) {
+// The processes of the runtime that outlive its start, by the name that each
+// gives itself.
+var subjects = []struct{ argv0, name string }{{"runsc-sandbox", "sandbox process"}, {"runsc-gofer", "gofer process"}}
+
+// read takes the values of a job without lifts once, and its open descriptors
+// each time: they come and go, and those of the whole time compare equal.
+func (i *readback) read(w *inForceWatch) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.seen != nil {
+	if i.cell != "" && i.cell != w.cell && w.cell != referenceCell {
 		return
 	}
-	pids, err := g.Procs()
-	if err != nil {
+	found := w.processes()
+	sandbox, ok := found["runsc-sandbox"]
+	if !ok {
 		return
 	}
+	if i.cell != w.cell {
+		i.cell, i.seen, i.open = w.cell, map[string]string{}, map[string]*descriptors{}
+		inGroups(i.seen, w.host, sandbox.pid, w.traces.Cgroup)
+	}
+	for _, s := range subjects {
+		p, ok := found[s.argv0]
+		if !ok {
+			continue
+		}
+		if _, known := i.seen[s.name+": Seccomp"]; !known {
+			w.status(i.seen, s.name, p)
+		}
+		if w.cell == referenceCell {
+			if i.open[s.name] == nil {
+				i.open[s.name] = &descriptors{}
+			}
+			i.open[s.name].add(filepath.Join(w.host.Proc, strconv.Itoa(p.pid)), w.traces)
+		}
+	}
+}
+
+// inForceName is the key under which it is sampled; no want names it.
+const inForceName = "in force"
+
+// inForceWatch reads what is in force while the job runs.
+type inForceWatch struct {
+	to     *readback
+	cell   string
+	host   observers.Host
+	group  *cgroup.Group
+	traces runsc.Traces
+}
+
+// Sample implements [observers.Watch].
+func (w *inForceWatch) Sample() { w.to.read(w) }
+
+// Ended implements [observers.Watch]; nothing runs any more.
+func (w *inForceWatch) Ended() {}
+
+// Stored implements [observers.Watch]; what is read back stands in the report.
+func (w *inForceWatch) Stored() observers.Observation { return observers.Observation{} }
+
+// locked is a process of the runtime that has taken its own filter.
+type locked struct {
+	pid     int
+	command []byte
+	status  map[string]string
+}
+
+// processes finds the job's processes of the runtime by the name that they give
+// themselves, those that have locked themselves in (seccomp(2), mode 2). They
+// are looked for in the job's cgroup, and where they are not in it, in the whole
+// machine by the job's names: then that is what is told.
+func (w *inForceWatch) processes() map[string]locked {
+	pids, err := w.group.Procs()
+	found := map[string]locked{}
+	if err == nil {
+		w.among(found, pids, false)
+	}
+	if _, ok := found["runsc-sandbox"]; !ok && len(pids) == 0 {
+		w.among(found, numbered(w.host.Proc), true)
+	}
+	return found
+}
+
+func (w *inForceWatch) among(found map[string]locked, pids []int, named bool) {
 	for _, pid := range pids {
-		dir := filepath.Join(h.Proc, strconv.Itoa(pid))
+		dir := filepath.Join(w.host.Proc, strconv.Itoa(pid))
 		cmd, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil || !strings.HasPrefix(string(cmd), "runsc-sandbox\x00") {
+		argv0, _, ok := bytes.Cut(cmd, []byte{0})
+		if err != nil || !ok || named && !bytes.Contains(cmd, []byte(w.traces.Container)) {
 			continue
 		}
-		status := fields(filepath.Join(dir, "status"))
-		if status["Seccomp"] != "2" {
-			continue
+		for _, s := range subjects {
+			if string(argv0) != s.argv0 {
+				continue
+			}
+			if status := fields(filepath.Join(dir, "status")); status["Seccomp"] == "2" {
+				found[s.argv0] = locked{pid, cmd, status}
+			}
 		}
-		seen := map[string]string{}
-		for _, k := range []string{"Uid", "Gid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp", "Seccomp_filters"} {
-			seen["sandbox process: "+k] = status[k]
+	}
+}
+
+// numbered lists the processes of a procfs.
+func numbered(proc string) (out []int) {
+	d, err := os.Open(proc)
+	if err != nil {
+		return nil
+	}
+	defer d.Close() // read only
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			out = append(out, pid)
 		}
-		seen["sandbox process: flags"] = bootFlags(cmd, t)
-		for _, n := range []string{"pid", "mnt", "net", "ipc", "uts", "user"} {
-			seen["sandbox process: "+n+" namespace"] = whose(h, pid, n)
-		}
-		limit(seen, "cgroup: memory limit", g.MemoryLimit)
-		limit(seen, "cgroup: swap limit", g.SwapLimit)
-		limit(seen, "cgroup: task limit", g.PIDsLimit)
-		i.seen = seen
-		return
+	}
+	return out
+}
+
+// status takes what the kernel says of the process itself (proc_pid_status(5),
+// namespaces(7)).
+func (w *inForceWatch) status(seen map[string]string, subject string, p locked) {
+	for _, k := range []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"} {
+		seen[subject+": "+k] = p.status[k]
+	}
+	seen[subject+": flags"] = bootFlags(p.command, w.traces)
+	for _, n := range []string{"pid", "mnt", "net", "ipc", "uts", "user", "cgroup", "time"} {
+		seen[subject+": "+n+" namespace"] = whose(w.host, p.pid, n)
 	}
 }
 
@@ -75,23 +180,20 @@ func whose(h observers.Host, pid int, name string) string {
 	theirs, e := os.Readlink(filepath.Join(h.Proc, strconv.Itoa(pid), "ns", name))
 	switch {
 	case err != nil || e != nil:
-		return "unread: " + errors.Join(err, e).Error()
+		return "unread: " + unplaced(errors.Join(err, e))
 	case own == theirs:
 		return "the harness's"
 	}
 	return "its own"
 }
 
-func limit(seen map[string]string, name string, read func() (int64, error)) {
-	n, err := read()
-	switch {
-	case errors.Is(err, cgroup.ErrNotAccounted):
-		seen[name] = "not accounted by this kernel"
-	case err != nil:
-		seen[name] = "unread: " + err.Error()
-	default:
-		seen[name] = text(n)
+// unplaced is what an error says without the path, which is another each time.
+func unplaced(err error) string {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
 	}
+	return err.Error()
 }
 
 // fields reads "Name:\tvalue" lines (proc_pid_status(5)).
@@ -121,18 +223,3 @@ func bootFlags(cmd []byte, t runsc.Traces) string {
 	}
 	return strings.Join(out, " ")
 }
-
-// inForceName is the key under which it is sampled; no want names it.
-const inForceName = "in force"
-
-// inForceWatch reads what is in force while the job runs.
-type inForceWatch struct {
-	to     *readback
-	host   observers.Host
-	group  *cgroup.Group
-	traces runsc.Traces
-}
-
-func (w inForceWatch) Sample()                       { w.to.read(w.host, w.group, w.traces) }
-func (w inForceWatch) Ended()                        {}
-func (w inForceWatch) Stored() observers.Observation { return observers.Observation{} }

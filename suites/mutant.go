@@ -52,8 +52,8 @@ type Mutant struct {
 	// Need tells why this host cannot have the mutant; empty when it can.
 	Need func(runsc.Config) string
 	// Took tells why the mutation did not take, by what was read back from the
-	// sandbox; empty when it did.
-	Took func(inForce map[string]string) string
+	// sandbox or inside it; empty when it did.
+	Took func(*reports.Report) string
 
 	Predicted []Prediction
 	// Foretell is for predictions over all trials, which are not all placed yet

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"tenwalls.dev/harness/hostile"
@@ -29,8 +30,12 @@ var (
 	})
 	_ = mutate(Mutant{
 		Name: "capabilities-kept", Title: "the job holds capabilities", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
-		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
-			w.Capabilities = []string{"CAP_DAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETUID", "CAP_SYS_ADMIN"}
+		Walls: keepCapabilities,
+		Took: func(rep *reports.Report) string {
+			if !effective(rep) {
+				return "this runtime has no ambient capabilities, so that they are not effective for anybody but root: capabilities-inert asks what is left"
+			}
+			return ""
 		},
 		Predicted: stolen(
 			// CAP_SYS_ADMIN is exempt from RLIMIT_NPROC (getrlimit(2)).
@@ -45,6 +50,18 @@ var (
 			turns(hostile.Fell, "contract/identity/setuid", "inside"),
 			turns(hostile.Fell, "contract/privileges/capabilities", "inside"),
 		),
+	})
+	_ = mutate(Mutant{
+		Name: "capabilities-inert", Title: "the job may inherit capabilities, and holds none", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
+		Cells: []string{"outside"},
+		Walls: keepCapabilities,
+		Took: func(rep *reports.Report) string {
+			if effective(rep) {
+				return "in this runtime they are effective: capabilities-kept asks more"
+			}
+			return ""
+		},
+		Predicted: []Prediction{turns(hostile.Fell, "contract/privileges/capabilities", "inside")},
 	})
 	_ = mutate(Mutant{
 		Name: "new-privileges", Title: "no_new_privs is not set", Of: hostile.Privileges, Part: reports.PartWall, Source: listedBeyond,
@@ -89,6 +106,22 @@ var (
 	_ = shareNamespace("uts")
 )
 
+func keepCapabilities(_ *Scene, _ *Cell, w *runsc.Walls) {
+	w.Capabilities = []string{"CAP_DAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETUID", "CAP_SYS_ADMIN"}
+}
+
+// effective tells whether the payload read an effective set that is not empty.
+func effective(rep *reports.Report) bool {
+	for _, t := range rep.Trials {
+		if t.Attempt != hostile.Privileges.Name || t.Route != "capabilities" || t.Claim == nil {
+			continue
+		}
+		_, rest, ok := strings.Cut(t.Claim.Note, "CapEff ")
+		return ok && strings.Trim(strings.SplitN(rest, ";", 2)[0], "0") != ""
+	}
+	return false
+}
+
 // shareNamespace lets the job join the harness's own. Newer runtimes make these
 // whatever the bundle says; then there is no wall to lower.
 func shareNamespace(name string) struct{} {
@@ -99,8 +132,8 @@ func shareNamespace(name string) struct{} {
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
 			w.Shared = map[string]string{name: fmt.Sprintf("/proc/%d/ns/%s", os.Getpid(), file)}
 		},
-		Took: func(inForce map[string]string) string {
-			if inForce["sandbox process: "+file+" namespace"] == "its own" {
+		Took: func(rep *reports.Report) string {
+			if rep.InForce["sandbox process: "+file+" namespace"] == "its own" {
 				return "the runtime made the sandbox a " + name + " namespace of its own, whatever the bundle says: read back from the running sandbox"
 			}
 			return ""

@@ -178,7 +178,7 @@ func (p *prover) line(ctx context.Context, m *Mutant) (out reports.Mutant) {
 		return out
 	}
 	if m.Took != nil {
-		if why := m.Took(rep.InForce); why != "" {
+		if why := m.Took(rep); why != "" {
 			out.Killing, out.Reason = reports.NotApplicable, why
 			return out
 		}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/fixtures"
+	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/reports"
 )
 
@@ -97,15 +98,27 @@ func TestDangerousMutantsStayWithinBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	packets := countCanaries(t)
+	groups, err := cgroup.Detect("/sys/fs/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range dangerous {
 		t.Run(name, func(t *testing.T) {
-			watch := watchMachine(t, cfg.StateDir)
-			p, err := Prove(t.Context(), ProveOptions{Config: cfg, Version: "test", Mutants: []string{name}})
-			memory, disk := watch()
+			asked, err := MutantsNamed([]string{name})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m := p.Mutants[0]; m.Killing == reports.Survived || m.Killing == reports.NotAsked {
+			shop, err := openWorkshop(cfg.StateDir, groups)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watch := watchMachine(t, cfg.StateDir)
+			m := (&prover{opt: ProveOptions{Config: cfg, Version: "test"}, shop: shop}).line(t.Context(), asked[0])
+			memory, disk := watch()
+			if err := shop.close(); err != nil {
+				t.Error(err)
+			}
+			if m.Killing == reports.Survived || m.Killing == reports.NotAsked {
 				t.Errorf("%s: %s", m.Killing, m.Reason) // it was not down, so that nothing was shown here
 			}
 			if memory > memoryNoticed || disk > diskNoticed {

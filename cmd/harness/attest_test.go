@@ -13,6 +13,7 @@ import (
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/observers"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/suites"
@@ -23,13 +24,13 @@ const fixtureDigest = "sha256:11111111111111111111111111111111111111111111111111
 // attest writes the files of a made-up run into DIR, signed by $WORK/own.key:
 // attest DIR KIND. With the first call it makes the keys own and other, and a
 // file runsc that stands for the runtime.
-func attest(ts *testscript.TestScript, neg bool, args []string) {
+func attested(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: attest DIR KIND")
 	}
 	for _, name := range []string{"own", "other"} {
 		if _, err := os.Stat(ts.MkAbs(name + ".key")); err != nil {
-			_, err := reports.GenerateKey(ts.MkAbs(name+".key"), ts.MkAbs(name+".pub"))
+			_, err := attest.GenerateKey(ts.MkAbs(name+".key"), ts.MkAbs(name+".pub"))
 			ts.Check(err)
 		}
 	}
@@ -64,7 +65,7 @@ func attest(ts *testscript.TestScript, neg bool, args []string) {
 	default:
 		ts.Fatalf("no kind %s", args[1])
 	}
-	key, err := reports.LoadPrivateKey(ts.MkAbs("own.key"))
+	key, err := attest.LoadPrivateKey(ts.MkAbs("own.key"))
 	ts.Check(err)
 	files, err := documents(r, sandbox.DenyAllLimits(), 24*time.Hour, key, now)
 	ts.Check(err)

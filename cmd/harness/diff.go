@@ -1,18 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tenwalls.dev/harness/reports"
-	"tenwalls.dev/harness/reports/history"
-	"tenwalls.dev/harness/sandbox/evidence"
 )
 
 // lastGood stands for the report of the last run that qualified the runner.
@@ -78,48 +74,12 @@ func (f *ledgerFlags) report(name string) (*reports.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := lastGoodOf(entries)
-	if err == nil && r == nil {
+	r, err := h.LastGoodReport(entries)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lastGood, err)
+	}
+	if r == nil {
 		err = fmt.Errorf("%s: no run in %s qualified the runner", lastGood, h.Path())
 	}
 	return r, err
-}
-
-// lastGoodOf returns the report of the last run that qualified the runner and
-// whose report is still there; nil when no run ever did.
-func lastGoodOf(entries []history.Entry) (*reports.Report, error) {
-	var gone []error
-	for _, e := range slices.Backward(entries) {
-		if !e.Good() {
-			continue
-		}
-		r, err := kept(e)
-		if err == nil {
-			return r, nil
-		}
-		if len(gone) < 3 { // the latest tell enough
-			gone = append(gone, err)
-		}
-	}
-	if len(gone) == 0 {
-		return nil, nil
-	}
-	return nil, errors.Join(append([]error{fmt.Errorf("%s: no report of a run that qualified the runner is there any more: give each run an --out of its own", lastGood)}, gone...)...)
-}
-
-// kept reads the report of a run from where that run put it, if it is still
-// that run's to the byte.
-func kept(e history.Entry) (*reports.Report, error) {
-	if e.Folder == "" {
-		return nil, fmt.Errorf("%s wrote no report", e.Run)
-	}
-	path := filepath.Join(e.Folder, reports.ReportFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.Run, err)
-	}
-	if evidence.Digest(data) != e.Digests.Report {
-		return nil, fmt.Errorf("%s: %s is another run's by now", e.Run, path)
-	}
-	return reports.Decode(data)
 }

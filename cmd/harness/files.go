@@ -14,6 +14,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/sandbox/runsc"
@@ -42,7 +43,7 @@ func signer(f runFlags, stateDir string) (crypto.Signer, error) {
 
 // loadKey returns no nil key inside a [crypto.Signer], which would not be nil.
 func loadKey(whose, file string) (crypto.Signer, error) {
-	key, err := reports.LoadPrivateKey(file)
+	key, err := attest.LoadPrivateKey(file)
 	if err != nil {
 		return nil, usage(fmt.Errorf("%s: %w", whose, err))
 	}
@@ -61,7 +62,7 @@ func makeKey(stateDir string) (crypto.Signer, error) {
 	if err := os.MkdirAll(filepath.Dir(private), 0o700); err != nil {
 		return nil, fmt.Errorf("make key folder: %w", err)
 	}
-	if _, err := reports.GenerateKey(private, public); err != nil {
+	if _, err := attest.GenerateKey(private, public); err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
 	slog.Info("a key was made and signs from now on: give its public half to whoever verifies", "key", private, "public", public)
@@ -111,9 +112,9 @@ func documents(r *reports.Report, limits sandbox.Limits, validFor time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	s := reports.Statement{
+	s := attest.Statement{
 		Run: r.Run, Outcome: r.Outcome, Issued: now, Expires: now.Add(validFor),
-		Host:          reports.StatementHost{BootID: r.Host.BootID, Kernel: r.Host.Kernel},
+		Host:          attest.StatementHost{BootID: r.Host.BootID, Kernel: r.Host.Kernel},
 		RuntimeDigest: r.Runtime.Digest, ConfigDigest: r.ConfigDigest,
 		ReportDigest: evidence.Digest(report), JUnitDigest: evidence.Digest(junit),
 	}
@@ -129,7 +130,7 @@ func documents(r *reports.Report, limits sandbox.Limits, validFor time.Duration,
 		s.Capabilities = capabilities
 		files[reports.CapabilitiesFile] = append(slices.Clone(capabilities), '\n')
 	}
-	attestation, err := reports.Sign(s, key)
+	attestation, err := attest.Sign(s, key)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func qualifies(r *reports.Report) bool {
 
 // capabilitiesOf is what a qualified run lets production publish. It expires
 // with the statement, to the second.
-func capabilitiesOf(r *reports.Report, limits sandbox.Limits, s reports.Statement) sandbox.Capabilities {
+func capabilitiesOf(r *reports.Report, limits sandbox.Limits, s attest.Statement) sandbox.Capabilities {
 	return sandbox.Capabilities{
 		SchemaVersion: sandbox.SchemaVersion, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: r.Runtime.Digest, Profile: r.Profile,
 		Qualification: r.Run + " " + s.ReportDigest, QualifiedUntil: s.Expires.UTC().Truncate(time.Second), Limits: limits,

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 )
 
 // A run that ends without a report must not have left a key.
@@ -34,7 +34,7 @@ func TestOwnKeyIsMadeOnlyForAReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err1 := reports.LoadPublicKey(public)
+	first, err1 := attest.LoadPublicKey(public)
 	if err1 != nil || !first.Equal(made.Public()) || !first.Equal(again.Public()) {
 		t.Errorf("the key that was made is not the one that signs: %v", err1)
 	}

@@ -35,7 +35,7 @@ func TestScript(t *testing.T) {
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"exits":    exits,
 	"asnobody": asNobody,
-	"attest":   attest,
+	"attest":   attested,
 	"noted":    noted,
 	"alter":    alter,
 }

@@ -8,6 +8,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/history"
 	"tenwalls.dev/harness/suites"
 )
 
@@ -109,7 +110,7 @@ func TestWhyARunProvesNothingIsTold(t *testing.T) {
 	if got := summary(r, nil); !strings.Contains(got, "\nUnproven: "+want+"\n") {
 		t.Errorf("summary:\n%s", got)
 	}
-	n := &note{}
+	n := &note{history: history.In(t.TempDir())}
 	n.judged(r)
 	if n.entry.Why != want {
 		t.Errorf("history: %q", n.entry.Why)

@@ -6,12 +6,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"tenwalls.dev/harness/reports"
-	"tenwalls.dev/harness/reports/history"
 	"tenwalls.dev/harness/reports/metrics"
 )
 
@@ -46,27 +44,9 @@ func (n *note) tell(textfile string) error {
 		slog.Warn("history: " + reports.Harmless(d))
 	}
 	m := metrics.New(ownVersion())
-	m.Set(metrics.State{Report: n.report, Runs: entries, Expires: n.entry.Expires, Drift: n.drift(entries)})
+	m.Set(metrics.State{Report: n.report, Runs: entries, Expires: n.entry.Expires, Proof: provedAt(n.stateDir), Drift: n.drift})
 	if err = errors.Join(err, m.WriteTextfile(textfile)); err != nil {
 		return unproven(fmt.Errorf("--textfile: %w", err))
 	}
 	return nil
-}
-
-// drift compares the run with the last good one before it; nil when either left
-// no report.
-func (n *note) drift(entries []history.Entry) *reports.Difference {
-	if n.report == nil {
-		return nil
-	}
-	before := slices.DeleteFunc(slices.Clone(entries), func(e history.Entry) bool { return e.Run == n.entry.Run })
-	good, err := lastGoodOf(before)
-	if err != nil {
-		slog.Info("drift: nothing to compare with: " + reports.Harmless(err.Error()))
-	}
-	if good == nil {
-		return nil
-	}
-	d := reports.Diff(good, n.report)
-	return &d
 }

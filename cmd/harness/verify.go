@@ -15,6 +15,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/suites"
 )
@@ -68,11 +69,11 @@ func verify(ctx context.Context, path string, f verifyFlags, stdout io.Writer) e
 	if err != nil {
 		return invalid(fmt.Errorf("no attestation: %w", err))
 	}
-	attestation, err := reports.DecodeAttestation(data)
+	attestation, err := attest.DecodeAttestation(data)
 	if err != nil {
 		return invalid(fmt.Errorf("%s: %w", path, err))
 	}
-	s, err := reports.Verify(attestation, keys, time.Now())
+	s, err := attest.Verify(attestation, keys, time.Now())
 	if err != nil {
 		return invalid(fmt.Errorf("%s: %w", path, err))
 	}
@@ -96,7 +97,7 @@ func trusted(files []string) ([]ed25519.PublicKey, error) {
 	}
 	var keys []ed25519.PublicKey
 	for _, file := range files {
-		key, err := reports.LoadPublicKey(file)
+		key, err := attest.LoadPublicKey(file)
 		if err != nil {
 			return nil, usage(fmt.Errorf("--key: %w", err))
 		}
@@ -110,7 +111,7 @@ func trusted(files []string) ([]ed25519.PublicKey, error) {
 type verification struct {
 	dir       string
 	whole     bool // a run's folder: what belongs in it has to be there
-	statement reports.Statement
+	statement attest.Statement
 	report    *reports.Report // nil when it is not there
 	absent    []string        // files that were not compared
 	faults    []error

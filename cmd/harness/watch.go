@@ -78,7 +78,10 @@ func watchHost(ctx context.Context, cfg watch.Config) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
-	err = watch.Serve(ctx, watch.Parts{Config: cfg, Host: host, Hangup: hangup, Version: ownVersion(), Log: slog.Default()})
+	b := newBooks(cfg.Runner, ownVersion())
+	err = watch.Serve(ctx, watch.Parts{
+		Config: cfg, Host: host, Hangup: hangup, Version: ownVersion(), Log: slog.Default(), Ledger: b, Meter: b, Compare: b.Compare, Metrics: b.handler(),
+	})
 	if err != nil {
 		return unproven(fmt.Errorf("watch: %w", err))
 	}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +19,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/watch"
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/admission"
 	"tenwalls.dev/harness/sandbox/evidence"
@@ -33,11 +32,12 @@ const watchLife = 6 * time.Second
 // station is a worker with a daemon: the built harness, a runsc of its own that
 // can be replaced, and a hook.
 type station struct {
-	t    *testing.T
-	dir  string
-	gate *admission.Gate
-	cmd  *exec.Cmd
-	end  chan error
+	t       *testing.T
+	dir     string
+	metrics string // where they are served
+	gate    *admission.Gate
+	cmd     *exec.Cmd
+	end     chan error
 }
 
 // newStation makes the worker's files. The platform is one that old builds of
@@ -49,7 +49,7 @@ func newStation(t *testing.T) *station {
 	}
 	dir, err := os.MkdirTemp("/tmp", "tw-") // short: a unix socket stands in it
 	check(t, err)
-	s := &station{t: t, dir: dir}
+	s := &station{t: t, dir: dir, metrics: freePort(t)}
 	t.Cleanup(func() {
 		s.kill(syscall.SIGTERM)
 		check(t, os.RemoveAll(dir))
@@ -67,8 +67,9 @@ publish_life: %s
 socket: {path: sock}
 tick: 5s
 retry: 2s
+metrics: {listen: %s}
 notify: {exec: [%s]}
-`, watchLife, s.in("hook")))
+`, watchLife, s.metrics, s.in("hook")))
 	return s
 }
 
@@ -94,21 +95,6 @@ func pinnedRunsc(t *testing.T) string {
 	p, err := filepath.Abs("../../bin/runsc")
 	check(t, err)
 	return p
-}
-
-// oldRunsc is Debian's build of 2022: TENWALLS_RUNSC_2022, or the package.
-func oldRunsc(t *testing.T) string {
-	t.Helper()
-	if p := os.Getenv("TENWALLS_RUNSC_2022"); p != "" {
-		return p
-	}
-	dir := t.TempDir()
-	cmd := exec.Command("sh", "-ec", "apt-get download runsc=0.0~20221219* >&2; dpkg -x runsc_*.deb .")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("no runsc of 2022: %v: %s: name one by TENWALLS_RUNSC_2022", err, out)
-	}
-	return filepath.Join(dir, "usr/bin/runsc")
 }
 
 func copyFile(t *testing.T, from, to string) {
@@ -161,7 +147,7 @@ func (s *station) kill(sig syscall.Signal) *os.ProcessState {
 // open makes the gate of a broker, once the daemon has its key.
 func (s *station) open() {
 	s.t.Helper()
-	key, err := reports.LoadPublicKey(s.in("state/keys/harness.pub"))
+	key, err := attest.LoadPublicKey(s.in("state/keys/harness.pub"))
 	check(s.t, err)
 	s.gate, err = admission.New(admission.Options{File: s.in("pub/attestation.json"), Keys: []ed25519.PublicKey{key}, Runsc: s.in("bin/runsc")})
 	check(s.t, err)
@@ -259,56 +245,6 @@ func (s *station) notices() (out []watch.Notice) {
 	return out
 }
 
-// TestWatchStory: qualified; runsc replaced by an old build; put back.
-func TestWatchStory(t *testing.T) {
-	old := oldRunsc(t)
-	s := newStation(t)
-	began := time.Now()
-	s.start()
-	first := s.qualified(nil)
-	t.Logf("qualified %.1f s after the start", time.Since(began).Seconds())
-	s.open()
-	if no := s.ask(); no != "" {
-		t.Errorf("a job is refused: %s", no)
-	}
-
-	replaced := s.replace(old)
-	gone := s.until("withdrawn", 5*time.Second, func() bool { return !s.published() }).Sub(replaced)
-	t.Logf("withdrawn %s after the rename", gone)
-	if gone > time.Second {
-		t.Errorf("withdrawn %s after the rename, want less than 1 s", gone)
-	}
-	if no := s.ask(); no != admission.Withdrawn {
-		t.Errorf("asked after it: %q", no)
-	}
-	second := s.ran(first)
-	t.Logf("the run of the old build: %s, %d walls named, first %v", second.Outcome, len(second.Walls), second.Walls[:min(1, len(second.Walls))])
-	if second.Outcome != hostile.Refused || !strings.Contains(strings.Join(second.Walls, "\n"), "step-09/metadata/aws misnamed") || s.published() {
-		t.Errorf("%+v", second)
-	}
-	if !strings.Contains(second.Reason, "runsc binary: "+first.Identity.Runtime+" before") {
-		t.Errorf("because: %s", second.Reason)
-	}
-
-	s.replace(pinnedRunsc(t))
-	s.qualified(second)
-	if no := s.ask(); no != "" {
-		t.Errorf("a job is refused: %s", no)
-	}
-	var n []watch.Notice
-	s.until("the notices", 10*time.Second, func() bool {
-		n = s.notices()
-		return len(n) >= 3 && n[len(n)-1].Outcome == hostile.Qualified
-	})
-	n = n[slices.IndexFunc(n, func(n watch.Notice) bool { return n.Outcome == hostile.Qualified }):]
-	if n[1].Outcome != hostile.Refused || len(n[1].Changes) != 1 || n[1].Changes[0].What != "runsc binary" || len(n[1].Walls) == 0 || n[len(n)-1].Before == hostile.Qualified {
-		t.Errorf("notices %+v", n)
-	}
-	if state := s.kill(syscall.SIGTERM); state.ExitCode() != 0 || s.published() {
-		t.Errorf("told to end: %s, published %t", state, s.published())
-	}
-}
-
 // TestWatchIsKilled: the file outlives the daemon by its life at most, the run
 // that it had begun cleans up, and the next daemon begins anew.
 func TestWatchIsKilled(t *testing.T) {
@@ -320,6 +256,11 @@ func TestWatchIsKilled(t *testing.T) {
 	twice := s.harness("watch", "--config", s.in("harness.yaml"))
 	if out, err := twice.CombinedOutput(); twice.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "another harness watch runs") {
 		t.Errorf("started twice: %v: %s", err, out)
+	}
+	s.write("other.yaml", "runner: runner.yaml\nstate_dir: other\npublish: pub/attestation.json\nsocket: {path: other.sock}\n")
+	other := s.harness("watch", "--config", s.in("other.yaml"))
+	if out, err := other.CombinedOutput(); other.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "another harness watch publishes") {
+		t.Errorf("started with another state folder: %v: %s", err, out)
 	}
 	if !s.published() || s.ask() != "" {
 		t.Error("the second one took the file of the first")

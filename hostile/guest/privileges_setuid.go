@@ -21,7 +21,7 @@ var (
 // gains nothing. That shows the effect and not whose it is: a runsc that is not
 // told otherwise ignores set-user-id bits anyway.
 func readNoNewPrivs(p *Probe) {
-	const call = "read NoNewPrivs of /proc/self/status"
+	const call = "read NoNewPrivs"
 	s, err := ownStatus()
 	if err != nil {
 		p.Failed(err.Error())
@@ -29,7 +29,8 @@ func readNoNewPrivs(p *Probe) {
 	}
 	path := p.Param("suid")
 	p.Reached(call+"; execve("+path+")", "")
-	note := fmt.Sprintf("NoNewPrivs %q", s["NoNewPrivs"])
+	setting, how := noNewPrivs(s)
+	note := fmt.Sprintf("NoNewPrivs %q, %s", setting, how)
 	became, err := runSetUID(path)
 	if err != nil {
 		p.Failed("run the set-uid program: " + err.Error())
@@ -40,13 +41,27 @@ func readNoNewPrivs(p *Probe) {
 	switch {
 	case became != os.Getuid():
 		p.Happened("execve("+path+")", 0, note)
-	case s["NoNewPrivs"] == "1":
+	case setting == "1":
 		p.Refused(hostile.InForce, hostile.ProcessCredentials, call, 0, note)
-	case s["NoNewPrivs"] == "":
-		p.Failed("the guest kernel's status does not name NoNewPrivs; " + note)
+	case setting == "":
+		p.Failed("the guest kernel does not tell its setting; " + note)
 	default:
 		p.Happened(call, 0, note)
 	}
+}
+
+// noNewPrivs is the setting, "1" or "0", and how it was read; empty when neither
+// way tells. Older guest kernels name it in no status, and are asked by prctl(2)
+// then, which the files lift lets through.
+func noNewPrivs(s status) (setting, how string) {
+	if v, named := s["NoNewPrivs"]; named {
+		return v, "by /proc/self/status"
+	}
+	v, _, errno := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return "", "prctl(PR_GET_NO_NEW_PRIVS): " + errnoName(errno)
+	}
+	return fmt.Sprint(v), "by prctl(PR_GET_NO_NEW_PRIVS), since /proc/self/status does not name it"
 }
 
 // becomeRootByProgram runs the set-uid program where the runtime was told to
@@ -70,7 +85,8 @@ func becomeRootByProgram(p *Probe) {
 		p.Failed(err.Error())
 		return
 	}
-	note := fmt.Sprintf("%s is mounted %s; NoNewPrivs %q", m.Mountpoint, m.Options, s["NoNewPrivs"])
+	setting, how := noNewPrivs(s)
+	note := fmt.Sprintf("%s is mounted %s; NoNewPrivs %q, %s", m.Mountpoint, m.Options, setting, how)
 	p.Reached(call, note)
 	became, err := runSetUID(path)
 	note += fmt.Sprintf("; it ran as uid %d", became)
@@ -79,7 +95,7 @@ func becomeRootByProgram(p *Probe) {
 		p.Failed("run the set-uid program: " + err.Error())
 	case became != os.Getuid():
 		p.Happened(call, 0, note)
-	case s["NoNewPrivs"] == "1":
+	case setting == "1":
 		p.Refused(hostile.InForce, hostile.ProcessCredentials, call, 0, note)
 	default:
 		p.Refused(hostile.InForce, hostile.Unknown, call, 0, note+": something other than no_new_privs refused it")

@@ -20,7 +20,7 @@ var may = map[string]struct {
 	reason string
 }{
 	"sandbox":           {[]string{"sandbox"}, "the contract imports no runtime, so that a broker can use it alone"},
-	"sandbox/admission": {[]string{"sandbox", "reports", "hostile"}, "a broker verifies what a daemon published, and drives nothing"},
+	"sandbox/admission": {[]string{"sandbox", "reports/attest", "hostile"}, "a broker verifies what a daemon published, and carries nothing of what made it"},
 	"sandbox/runsc":     {[]string{"sandbox", "internal/cgroup", "internal/unmount", "internal/yamlfile"}, "the runner knows nothing of the harness that tries it"},
 	"hostile":           {nil, "the vocabulary stands alone"},
 	"hostile/guest":     {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
@@ -28,7 +28,8 @@ var may = map[string]struct {
 	"fixtures":          {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
 	"internal/watch":    {[]string{"sandbox", "sandbox/runsc", "hostile", "reports", "fixtures", "internal/cgroup", "internal/yamlfile"}, "the daemon runs the suite as a child and judges nothing itself"},
 	"reports":           {[]string{"hostile", "observers", "internal/syscalls"}, "a report speaks the vocabulary and holds what observers measured"},
-	"reports/history":   {[]string{"hostile", "reports"}, "the ledger tells of reports and knows nobody who makes one"},
+	"reports/attest":    {[]string{"hostile"}, "who only verifies carries neither reports nor observers"},
+	"reports/history":   {[]string{"hostile", "reports", "sandbox/evidence"}, "the ledger tells of reports and knows nobody who makes one"},
 	"reports/metrics":   {[]string{"hostile", "reports"}, "metrics tell of reports and the ledger, and know nobody who makes one"},
 }
 

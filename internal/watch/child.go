@@ -19,6 +19,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox/evidence"
 )
 
@@ -29,8 +30,17 @@ type Child struct {
 	Runs    string // folder that gets one folder a run
 	Key     string // private key that signs the attestation
 	Public  ed25519.PublicKey
+	Compare Comparison // nil: none
 	Log     *slog.Logger
 }
+
+// Comparison compares a report with that of the last good run before it, under
+// the state folder of that runner configuration; nil when there is none.
+type Comparison func(runner string, r *reports.Report) (*reports.Difference, error)
+
+// outBecomes tells the child what its folder is renamed to when it has ended, for
+// what it notes in the history.
+const outBecomes = "TENWALLS_OUT_BECOMES"
 
 // said is the child's standard error beside the files of its run.
 const said = "stderr.log"
@@ -42,9 +52,9 @@ const endWithin = 45 * time.Second
 // Run implements [Suite].
 func (c *Child) Run(ctx context.Context, r Request) Result {
 	began := filepath.Join(c.Runs, r.ID+".tmp")
-	res := c.run(ctx, r, began)
-	res.Ended = time.Now()
 	done := filepath.Join(c.Runs, r.ID)
+	res := c.run(ctx, r, began, done)
+	res.Ended = time.Now()
 	if err := os.Rename(began, done); err != nil {
 		res.Outcome, res.Statement = hostile.Unproven, nil
 		res.Trouble = brief(errors.Join(errors.New(res.Trouble), fmt.Errorf("keep the run's folder: %w", err)).Error())
@@ -54,8 +64,11 @@ func (c *Child) Run(ctx context.Context, r Request) Result {
 	return res
 }
 
-func (c *Child) run(ctx context.Context, r Request, dir string) Result {
-	broken := func(err error) Result { return Result{Outcome: hostile.Unproven, Trouble: brief(err.Error())} }
+func (c *Child) run(ctx context.Context, r Request, dir, done string) Result {
+	pid := 0
+	broken := func(err error) Result {
+		return Result{Outcome: hostile.Unproven, Trouble: brief(err.Error()), PID: pid}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return broken(fmt.Errorf("make the run's folder: %w", err))
 	}
@@ -66,10 +79,13 @@ func (c *Child) run(ctx context.Context, r Request, dir string) Result {
 	defer stderr.Close() // what the child wrote is its own; we only read
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Within, fmt.Errorf("not ended within %s (run_within)", r.Within))
 	defer cancel()
-	cmd := exec.Command(c.Program, "run", "--config", r.Runner, "--out", dir, "--key", c.Key, "--valid-for", r.ValidFor.String())
+	cmd := exec.Command(c.Program, "run", "--config", r.Runner, "--out", dir, "--key", c.Key, "--valid-for", r.ValidFor.String(), "--reason", r.Noted())
 	cmd.Dir, cmd.Stderr = "/", stderr
-	cmd.Env = append(os.Environ(), "CI=1") // plain lines, whatever our own standard error is
+	cmd.Env = append(os.Environ(), "CI=1", outBecomes+"="+done) // CI: plain lines, whatever our own standard error is
 	state, err := c.watched(ctx, cmd, r)
+	if cmd.Process != nil {
+		pid = cmd.Process.Pid
+	}
 	if err != nil {
 		return broken(err)
 	}
@@ -85,6 +101,12 @@ func (c *Child) run(ctx context.Context, r Request, dir string) Result {
 	res, err := c.read(dir, outcome)
 	if err != nil {
 		return broken(fmt.Errorf("harness run: %s, but %w: %s", state, err, tail(stderr)))
+	}
+	res.PID = pid
+	if c.Compare != nil {
+		if res.Drift, err = c.Compare(r.Runner, res.Report); err != nil {
+			res.NotCompared = brief(err.Error())
+		}
 	}
 	return res
 }
@@ -165,11 +187,11 @@ func (c *Child) read(dir string, outcome hostile.Outcome) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	a, err := reports.DecodeAttestation(data)
+	a, err := attest.DecodeAttestation(data)
 	if err != nil {
 		return Result{}, err
 	}
-	s, err := reports.Verify(a, []ed25519.PublicKey{c.Public}, time.Now())
+	s, err := attest.Verify(a, []ed25519.PublicKey{c.Public}, time.Now())
 	if err != nil {
 		return Result{}, err
 	}
@@ -183,7 +205,7 @@ func (c *Child) read(dir string, outcome hostile.Outcome) (Result, error) {
 	case s.Outcome != outcome || r.Outcome != outcome || r.Run != s.Run:
 		return Result{}, fmt.Errorf("its attestation says %s of %s, its report %s of %s", s.Outcome, s.Run, r.Outcome, r.Run)
 	}
-	return Result{Outcome: outcome, Run: r.Run, Walls: wallsOf(r), Statement: &s, Harness: r.Harness.Digest}, nil
+	return Result{Outcome: outcome, Run: r.Run, Walls: wallsOf(r), Statement: &s, Harness: r.Harness.Digest, Report: r}, nil
 }
 
 // tail is the last words of a file.

@@ -16,6 +16,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/sandbox/id"
@@ -44,7 +45,7 @@ func newWorkbench(t *testing.T, body string) *workbench {
 }
 
 func (w *workbench) request() Request {
-	return Request{ID: string(id.New("watch")), Runner: "/runner.yaml", ValidFor: time.Hour, Within: time.Minute, Identity: boxed}
+	return Request{ID: string(id.New("watch")), Runner: "/runner.yaml", ValidFor: time.Hour, Within: time.Minute, Identity: boxed, Cause: CauseSchedule, Reason: "it is time"}
 }
 
 // prepare writes the files of a run with that outcome.
@@ -66,8 +67,8 @@ func (w *workbench) prepare(outcome hostile.Outcome) {
 	}
 	report, err := reports.Encode(r)
 	must(w.t, err)
-	s := reports.Statement{
-		Run: r.Run, Outcome: outcome, Issued: time.Now(), Expires: time.Now().Add(time.Hour), Host: reports.StatementHost{BootID: r.Host.BootID, Kernel: r.Host.Kernel},
+	s := attest.Statement{
+		Run: r.Run, Outcome: outcome, Issued: time.Now(), Expires: time.Now().Add(time.Hour), Host: attest.StatementHost{BootID: r.Host.BootID, Kernel: r.Host.Kernel},
 		RuntimeDigest: r.Runtime.Digest, ConfigDigest: r.ConfigDigest, ReportDigest: evidence.Digest(report), JUnitDigest: dig("junit"),
 	}
 	if outcome == hostile.Qualified {
@@ -77,7 +78,7 @@ func (w *workbench) prepare(outcome hostile.Outcome) {
 		})
 		must(w.t, err)
 	}
-	a, err := reports.Sign(s, w.key)
+	a, err := attest.Sign(s, w.key)
 	must(w.t, err)
 	data, err := a.Encode()
 	must(w.t, err)
@@ -105,7 +106,7 @@ func TestChildEndsWithAnOutcome(t *testing.T) {
 			t.Errorf("folder %s", res.Folder)
 		}
 		args, err := os.ReadFile(res.Folder + ".tmp.args")
-		if err != nil || string(args) != "run --config /runner.yaml --out "+res.Folder+".tmp --key /key --valid-for 1h0m0s\n" {
+		if err != nil || string(args) != "run --config /runner.yaml --out "+res.Folder+".tmp --key /key --valid-for 1h0m0s --reason schedule: it is time\n" {
 			t.Errorf("called with %s, %v", args, err)
 		}
 	}

@@ -178,7 +178,7 @@ func New(o Options) (*Daemon, error) {
 // one.
 func (d *Daemon) Ask(reason string) {
 	select {
-	case d.asked <- request{CauseTrigger, "asked: " + brief(reason)}:
+	case d.asked <- request{CauseTrigger, askedFirst + brief(reason)}:
 	default: // so many are waiting that a run is due
 	}
 }
@@ -278,6 +278,13 @@ func (d *Daemon) record(r Request, res Result) Ran {
 	ran := Ran{
 		ID: r.ID, Run: res.Run, Cause: r.Cause, Reason: r.Reason, Outcome: res.Outcome, Trouble: res.Trouble, Walls: res.Walls,
 		Began: r.Began, Ended: res.Ended, Folder: res.Folder, Identity: r.Identity,
+		Drift: driftOf(res.Drift), NotCompared: res.NotCompared,
+	}
+	for _, words := range ran.Drift {
+		d.log.Warn("drift", "run", r.ID, "report", res.Run, "what", words)
+	}
+	if ran.NotCompared != "" {
+		d.log.Warn("drift is not known", "run", r.ID, "report", res.Run, "why", ran.NotCompared)
 	}
 	d.memory.Last = &ran
 	d.runs++

@@ -72,6 +72,7 @@ const runsFolder = "runs"
 // clock.
 func (d *Daemon) qualify(r Request, res Result, ran Ran) {
 	lasts := min(res.Statement.Expires.Sub(d.wall), r.ValidFor)
+	res.Report, res.Drift = nil, nil // as large as all the rest of the daemon
 	d.good = &qualification{result: res, ran: ran, wall: d.wall.Add(lasts), mono: d.mono + lasts}
 	d.memory.LastGood = &ran
 	d.renew()

@@ -11,6 +11,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 )
 
@@ -21,8 +22,8 @@ func TestPublishedExpires(t *testing.T) {
 	must(t, err)
 	p := &Publisher{Path: filepath.Join(t.TempDir(), "a", "b", "attestation.json"), Key: key}
 	now := time.Now()
-	run := reports.Statement{
-		Run: "run_1", Outcome: hostile.Qualified, Issued: now.Add(-time.Hour), Expires: now.Add(time.Hour), Host: reports.StatementHost{BootID: "b", Kernel: "k"},
+	run := attest.Statement{
+		Run: "run_1", Outcome: hostile.Qualified, Issued: now.Add(-time.Hour), Expires: now.Add(time.Hour), Host: attest.StatementHost{BootID: "b", Kernel: "k"},
 		RuntimeDigest: dig("r"), ConfigDigest: dig("c"), ReportDigest: dig("p"), JUnitDigest: dig("j"),
 	}
 	run.Capabilities, err = json.Marshal(sandbox.Capabilities{
@@ -35,9 +36,9 @@ func TestPublishedExpires(t *testing.T) {
 		must(t, err)
 		data, err := os.ReadFile(p.Path)
 		must(t, err)
-		a, err := reports.DecodeAttestation(data)
+		a, err := attest.DecodeAttestation(data)
 		must(t, err)
-		s, err := reports.Verify(a, []ed25519.PublicKey{pub}, now)
+		s, err := attest.Verify(a, []ed25519.PublicKey{pub}, now)
 		must(t, err)
 		var caps sandbox.Capabilities
 		must(t, json.Unmarshal(s.Capabilities, &caps))
@@ -141,13 +142,14 @@ func TestLoadIsPerProcessor(t *testing.T) {
 func TestTheStateFolderIsOurs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o755))
-	unlock, err := lock(dir)
+	file := filepath.Join(dir, "lock")
+	unlock, err := lock(file, "runs with this state_dir", "state_dir")
 	must(t, err)
-	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "another harness watch runs") {
+	if _, err := lock(file, "runs with this state_dir", "state_dir"); err == nil || !strings.Contains(err.Error(), "another harness watch runs") {
 		t.Errorf("started twice: %v", err)
 	}
 	must(t, unlock())
-	alive, err := sameFolder(dir)
+	alive, err := same(dir, "state_dir")
 	must(t, err)
 	must(t, alive())
 	must(t, os.Rename(dir, dir+".old"))
@@ -155,9 +157,40 @@ func TestTheStateFolderIsOurs(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, os.Mkdir(dir, 0o755))
-	if err := alive(); err == nil || !strings.Contains(err.Error(), "another folder") {
+	if err := alive(); err == nil || !strings.Contains(err.Error(), "is another one now") {
 		t.Error(err)
 	}
+}
+
+// One daemon a published file, whatever else is another: the second neither
+// withdraws it nor takes the socket.
+func TestThePublishedFileIsOurs(t *testing.T) {
+	dir := t.TempDir()
+	cfg := DefaultConfig()
+	cfg.StateDir, cfg.Publish, cfg.Socket.Path = filepath.Join(dir, "second"), filepath.Join(dir, "pub", "attestation.json"), filepath.Join(dir, "sock")
+	must(t, os.Mkdir(filepath.Dir(cfg.Publish), 0o755))
+	write(t, cfg.Publish, "the first one's")
+	unlock, err := lock(publishLock(cfg.Publish), "publishes", "publish")
+	must(t, err)
+	err = Serve(t.Context(), Parts{Config: cfg, Log: quiet})
+	if err == nil || !strings.Contains(err.Error(), "another harness watch publishes "+cfg.Publish) {
+		t.Errorf("a second daemon: %v", err)
+	}
+	if data, err := os.ReadFile(cfg.Publish); err != nil || string(data) != "the first one's" {
+		t.Errorf("the file of the first: %q, %v", data, err)
+	}
+	must(t, unlock())
+
+	l, err := listenUnix(cfg.Socket.Path, -1)
+	must(t, err)
+	if _, err := listenUnix(cfg.Socket.Path, -1); err == nil || !strings.Contains(err.Error(), "somebody listens") {
+		t.Errorf("a socket that is in use was taken: %v", err)
+	}
+	l.SetUnlinkOnClose(false) // as of a daemon that was killed
+	must(t, l.Close())
+	l, err = listenUnix(cfg.Socket.Path, -1)
+	must(t, err)
+	must(t, l.Close())
 }
 
 func TestTheKeyIsMadeOnce(t *testing.T) {

@@ -119,6 +119,7 @@ func (d *Daemon) look() {
 	}
 	if err != nil {
 		d.known = false
+		d.opt.Meter.Identified(Identity{})
 		d.fail(&d.faults.identity, "what would be qualified cannot be told: "+err.Error())
 		return
 	}

@@ -36,6 +36,9 @@ type Ran struct {
 	Ended    time.Time       `json:"ended"`
 	Folder   string          `json:"folder,omitempty"`
 	Identity Identity        `json:"identity"`
+
+	Drift       []string `json:"drift,omitempty"`        // what is otherwise in force than in the last good run before, in words; bounded
+	NotCompared string   `json:"not_compared,omitempty"` // why that is not known
 }
 
 // recall reads what an earlier daemon left. Nothing, when that is damaged: it is

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 )
 
 // Parts are what a real daemon is given beside its configuration.
@@ -27,6 +27,7 @@ type Parts struct {
 	Ledger  Ledger       // nil: none
 	Meter   Meter        // nil: none
 	Metrics http.Handler // served at /metrics, when the configuration says where; nil: none
+	Compare Comparison   // nil: none
 	Hangup  <-chan os.Signal
 	Version string
 	Log     *slog.Logger
@@ -39,11 +40,21 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	if err := os.MkdirAll(filepath.Join(cfg.StateDir, runsFolder), 0o755); err != nil {
 		return fmt.Errorf("state_dir: %w", err)
 	}
-	unlock, err := lock(cfg.StateDir)
+	unlock, err := lock(filepath.Join(cfg.StateDir, "lock"), "runs with this state_dir", "state_dir, publish and socket")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	// Also of what it publishes: two would replace and withdraw each other's.
+	if err := os.MkdirAll(filepath.Dir(cfg.Publish), 0o755); err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	mine := publishLock(cfg.Publish)
+	alone, err := lock(mine, "publishes "+cfg.Publish, "publish and socket")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, alone()) }()
 	// Before anything that can take long or fail.
 	publisher := &Publisher{Path: cfg.Publish}
 	if err := publisher.Withdraw(); err != nil {
@@ -65,10 +76,15 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	if err != nil {
 		return err
 	}
-	alive, err := sameFolder(cfg.StateDir)
+	state, err := same(cfg.StateDir, "state_dir")
 	if err != nil {
 		return err
 	}
+	publish, err := same(mine, "the lock of publish")
+	if err != nil {
+		return err
+	}
+	alive := func() error { return errors.Join(state(), publish()) }
 	heart, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		return fmt.Errorf("watchdog of the service manager: %w", err)
@@ -79,7 +95,7 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	}
 	o := Options{
 		Config: cfg, Reader: p.Host, Publisher: publisher, Ledger: p.Ledger, Meter: p.Meter, Messengers: messengers, Alive: alive,
-		Suite: &Child{Program: p.Host.Executable, Runs: runs, Key: keyFile, Public: key.Public().(ed25519.PublicKey), Log: p.Log},
+		Suite: &Child{Program: p.Host.Executable, Runs: runs, Key: keyFile, Public: key.Public().(ed25519.PublicKey), Compare: p.Compare, Log: p.Log},
 		Tell:  tellManager, Heartbeat: heart / 2, Version: p.Version, HostName: name, Log: p.Log,
 	}
 	files, err := OpenFiles()
@@ -156,32 +172,41 @@ func (p Parts) listenMetrics() (net.Listener, error) {
 	return netutil.LimitListener(l, maxConnections), nil // anybody on this host can connect
 }
 
-// lock makes this the only daemon of the state folder.
-func lock(dir string) (func() error, error) {
-	l := flock.New(filepath.Join(dir, "lock"))
+// publishLock is beside the published file. It stays when the daemon has ended: to
+// remove it would be to take it from under whoever has just opened it.
+func publishLock(publish string) string {
+	dir, name := filepath.Split(publish)
+	return filepath.Join(dir, "."+name+".lock")
+}
+
+// lock makes this the only daemon that does what a lock file stands for. other
+// are the fields that another one has to have of its own.
+func lock(path, does, other string) (func() error, error) {
+	l := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := l.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", l.Path(), err)
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("another harness watch runs with this state_dir (it holds %s): end it, or give this one another state_dir, publish and socket", l.Path())
+		return nil, fmt.Errorf("another harness watch %s (it holds %s): end it, or give this one another %s", does, path, other)
 	}
 	return l.Unlock, nil
 }
 
-// sameFolder returns a check that the folder is still the one that was locked.
-func sameFolder(dir string) (func() error, error) {
-	began, err := os.Stat(dir)
+// same returns a check that a folder or file is still the one that it is now:
+// with another in its place another daemon could have been let in.
+func same(path, what string) (func() error, error) {
+	began, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("state_dir: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return func() error {
-		now, err := os.Stat(dir)
+		now, err := os.Stat(path)
 		if err != nil {
-			return fmt.Errorf("state_dir was removed: %w: restart the daemon", err)
+			return fmt.Errorf("%s was removed: %w: restart the daemon", what, err)
 		}
 		if !os.SameFile(began, now) {
-			return fmt.Errorf("state_dir %s is another folder now, which another daemon could have taken: restart the daemon", dir)
+			return fmt.Errorf("%s: %s is another one now, which another daemon could have taken: restart the daemon", what, path)
 		}
 		return nil
 	}, nil
@@ -197,12 +222,12 @@ func signingKey(cfg Config) (string, ed25519.PrivateKey, error) {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return "", nil, fmt.Errorf("key: %w", err)
 			}
-			if _, err := reports.GenerateKey(file, filepath.Join(dir, "harness.pub")); err != nil {
+			if _, err := attest.GenerateKey(file, filepath.Join(dir, "harness.pub")); err != nil {
 				return "", nil, fmt.Errorf("key: %w", err)
 			}
 		}
 	}
-	key, err := reports.LoadPrivateKey(file)
+	key, err := attest.LoadPrivateKey(file)
 	if err != nil {
 		return "", nil, fmt.Errorf("key: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 )
 
@@ -26,7 +26,7 @@ type Publisher struct {
 // Publish signs the run's statement anew, as valid from now until the given time
 // or until the run's own expiry, whichever is sooner, and puts it into place. The
 // capabilities in it expire with it. It returns until when.
-func (p *Publisher) Publish(run reports.Statement, now, until time.Time) (time.Time, error) {
+func (p *Publisher) Publish(run attest.Statement, now, until time.Time) (time.Time, error) {
 	s := run
 	s.Issued = now
 	if until.Before(s.Expires) {
@@ -42,7 +42,7 @@ func (p *Publisher) Publish(run reports.Statement, now, until time.Time) (time.T
 	if s.Capabilities, err = json.Marshal(c); err != nil {
 		return time.Time{}, fmt.Errorf("publish: %w", err)
 	}
-	a, err := reports.Sign(s, p.Key)
+	a, err := attest.Sign(s, p.Key)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("publish: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"tenwalls.dev/harness/hostile"
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/sandbox/runsc"
@@ -132,20 +132,20 @@ func (r *rig) pass(d time.Duration) {
 func (r *rig) count() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.runs) }
 
 // published is what stands in the file, verified at the rig's own time.
-func (r *rig) published() (reports.Statement, bool) {
+func (r *rig) published() (attest.Statement, bool) {
 	r.t.Helper()
 	data, err := os.ReadFile(r.cfg.Publish)
 	if errors.Is(err, fs.ErrNotExist) {
-		return reports.Statement{}, false
+		return attest.Statement{}, false
 	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	a, err := reports.DecodeAttestation(data)
+	a, err := attest.DecodeAttestation(data)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	s, err := reports.Verify(a, []ed25519.PublicKey{r.pub}, r.d.opt.Clock.Wall())
+	s, err := attest.Verify(a, []ed25519.PublicKey{r.pub}, r.d.opt.Clock.Wall())
 	if err != nil {
 		r.t.Errorf("what is published: %v", err)
 	}
@@ -175,9 +175,9 @@ func (r *rig) wantWithdrawn(why string) {
 // good is a run that qualifies the identity that was asked.
 func (r *rig) good(q Request) Result {
 	now := r.d.opt.Clock.Wall()
-	s := reports.Statement{
+	s := attest.Statement{
 		Run: "run_" + q.ID, Outcome: hostile.Qualified, Issued: now, Expires: now.Add(q.ValidFor),
-		Host:          reports.StatementHost{BootID: q.Identity.BootID, Kernel: q.Identity.Kernel},
+		Host:          attest.StatementHost{BootID: q.Identity.BootID, Kernel: q.Identity.Kernel},
 		RuntimeDigest: q.Identity.Runtime, ConfigDigest: q.Identity.Config, ReportDigest: dig("report"), JUnitDigest: dig("junit"),
 	}
 	c := sandbox.Capabilities{

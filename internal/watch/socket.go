@@ -103,14 +103,17 @@ func server(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // listenUnix makes the socket, for root, the daemon's user and the group only.
-// What an earlier daemon left under the name is removed: the lock on the state
-// folder says that it is gone.
+// What an earlier daemon left under the name is removed, unless somebody listens
+// there: the lock on the state folder does not tell of a daemon with another.
 func listenUnix(path string, gid int) (*net.UnixListener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
 	if st, err := os.Lstat(path); err == nil && st.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("socket: %s is there and is no socket: move it away, or choose another path", path)
+	}
+	if c, err := net.DialTimeout("unix", path, askWithin); err == nil {
+		return nil, errors.Join(fmt.Errorf("socket: somebody listens at %s: end it, or give this daemon another socket", path), c.Close())
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("socket: %w", err)

@@ -126,6 +126,12 @@ func (s *Status) Text() string {
 		for _, w := range r.Walls {
 			row("", "%s", w)
 		}
+		for _, w := range r.Drift {
+			row("", "drift: %s", w)
+		}
+		if r.NotCompared != "" {
+			row("", "drift is not known: %s", r.NotCompared)
+		}
 		if r.Folder != "" {
 			row("", "%s", r.Folder)
 		}

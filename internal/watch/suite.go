@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 )
 
 // Suite makes one whole run. It is a child process in production.
@@ -52,19 +54,58 @@ func Causes() []Cause {
 
 // Result is how a run ended.
 type Result struct {
-	Outcome   hostile.Outcome    `json:"outcome"`
-	Trouble   string             `json:"trouble,omitempty"` // why there is no verdict, in words
-	Stopped   bool               `json:"stopped,omitempty"` // the daemon itself ended it early
-	Ended     time.Time          `json:"ended"`
-	Folder    string             `json:"folder"`          // where its files are; empty when there are none
-	Run       string             `json:"run,omitempty"`   // its own id, "run_...", when there is a report
-	Walls     []string           `json:"walls,omitempty"` // trials that did not hold, with verdict and reason; bounded
-	Statement *reports.Statement `json:"-"`               // verified against our own key and the files; nil without
-	Harness   string             `json:"-"`               // digest of the harness that ran it
+	Outcome   hostile.Outcome   `json:"outcome"`
+	Trouble   string            `json:"trouble,omitempty"` // why there is no verdict, in words
+	Stopped   bool              `json:"stopped,omitempty"` // the daemon itself ended it early
+	Ended     time.Time         `json:"ended"`
+	Folder    string            `json:"folder"`          // where its files are; empty when there are none
+	Run       string            `json:"run,omitempty"`   // its own id, "run_...", when there is a report
+	Walls     []string          `json:"walls,omitempty"` // trials that did not hold, with verdict and reason; bounded
+	Statement *attest.Statement `json:"-"`               // verified against our own key and the files; nil without
+	Harness   string            `json:"-"`               // digest of the harness that ran it
+
+	Report      *reports.Report     `json:"-"` // nil without one to rely on; for the comparison and the meter, then let go
+	Drift       *reports.Difference `json:"-"` // from the last good run before; nil: not compared
+	NotCompared string              `json:"-"` // why not, empty when there was no good run before
+	PID         int                 `json:"-"` // of the child; 0 when none was started
+}
+
+// Noted is the reason as the child notes it in the history of runs: one of that
+// history's words, and what behind a colon. A trigger that says deploy is one.
+func (r Request) Noted() string {
+	words := strings.TrimPrefix(r.Reason, askedFirst)
+	switch {
+	case r.Cause == CauseTrigger && (words == "deploy" || strings.HasPrefix(words, "deploy:")):
+		return words
+	case words == string(r.Cause):
+		return words
+	}
+	return string(r.Cause) + ": " + words
+}
+
+// askedFirst stands before somebody's own words.
+const askedFirst = "asked: "
+
+// maxDrift bounds the differences that are named.
+const maxDrift = 20
+
+// driftOf names what is otherwise in force than in the last good run.
+func driftOf(d *reports.Difference) []string {
+	if d == nil {
+		return nil
+	}
+	words := d.DriftWords()
+	if len(words) > maxDrift {
+		words = append(words[:maxDrift:maxDrift], "and others: see harness diff")
+	}
+	for i, w := range words {
+		words[i] = brief(w)
+	}
+	return words
 }
 
 // maxWalls bounds the trials that are named in a result.
-const maxWalls = 20
+const maxWalls = 50
 
 // qualifies says whether the run qualifies that identity: empty when it does,
 // else why it does not.
@@ -113,11 +154,14 @@ func wallsOf(r *reports.Report) (out []string) {
 	return out
 }
 
-// Ledger is the history of runs. Its methods are called one at a time.
+// Ledger is the history of runs. Its methods are called one at a time. A run that
+// came to begin notes itself there, as every harness run does: nothing is noted
+// twice, and the ledger adds only what no child could.
 type Ledger interface {
-	// Begin records that a run begins, before it does.
+	// Begin sees to it that the run can be recorded, before it begins.
 	Begin(Request) error
-	// Finish records how it ended.
+	// Finish sees to it that it was, and how it ended; an error means that it was
+	// not, and that it qualifies nothing.
 	Finish(Request, Result) error
 }
 
@@ -126,6 +170,7 @@ type Meter interface {
 	Ran(Request, Result)
 	// Published tells until when something is published; zero when nothing is.
 	Published(until time.Time)
+	// Identified tells what is here now; the zero Identity while it cannot be told.
 	Identified(Identity)
 }
 

@@ -70,7 +70,7 @@ func (w *walk) value(n ast.Node, t reflect.Type, field string, line int) bool {
 		w.fault(line, field, "one value is wanted, not %s", called(n))
 		return false
 	case own:
-		if err := words.UnmarshalText([]byte(n.GetToken().Value)); err != nil {
+		if err := words.UnmarshalText([]byte(textOf(n))); err != nil {
 			w.fault(line, field, "%s", w.shorten(err.Error()))
 			return false
 		}
@@ -96,6 +96,17 @@ func (w *walk) value(n ast.Node, t reflect.Type, field string, line int) bool {
 		return false
 	}
 	return true
+}
+
+// textOf is a single value as text.
+func textOf(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	}
+	return n.GetToken().Value
 }
 
 // fieldOf is the type of the struct's field of that name.

@@ -56,6 +56,8 @@ func TestEveryFaultIsToldByLineAndField(t *testing.T) {
 		"name: [a]":                     "kind f:1: name: text is wanted, not a list",
 		"wait: 2":                       `kind f:1: wait: "2" is not a time span`,
 		"wait:\n  - 2s":                 "kind f:1: wait: one value is wanted, not a list",
+		"wait: |\n  long":               `kind f:1: wait: "long" is not a time span`,
+		"wait: 'x y'":                   `kind f:1: wait: "x y" is not a time span`,
 		"flags: --a":                    "kind f:1: flags: a list is wanted, not text",
 		"flags:\n  - a\n  - [b]":        "kind f:3: flags[1]: text is wanted, not a list",
 		"part: 3s":                      "kind f:1: part: fields are wanted, not text",

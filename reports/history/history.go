@@ -204,4 +204,4 @@ func (e Entry) Kind() string {
 }
 
 // Kinds are the reasons that are told apart.
-var Kinds = []string{"hand", "start", "schedule", "change", "deploy", "trigger", "other"}
+var Kinds = []string{"hand", "start", "schedule", "change", "deploy", "trigger", "retry", "clock", "expiry", "other"}

@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"tenwalls.dev/harness/hostile"
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/filedigest"
 )
@@ -95,7 +95,7 @@ type Gate struct {
 	mu   sync.Mutex
 	data []byte // last that was verified
 	seen time.Time
-	s    reports.Statement
+	s    attest.Statement
 	c    sandbox.Capabilities
 }
 
@@ -158,17 +158,17 @@ func (g *Gate) Capabilities() (sandbox.Capabilities, error) {
 
 // verify takes in bytes that were not seen before.
 func (g *Gate) verify(data []byte, now time.Time) error {
-	a, err := reports.DecodeAttestation(data)
+	a, err := attest.DecodeAttestation(data)
 	if err != nil {
 		return no(Unreadable, "%s: %w", g.opt.File, err)
 	}
-	s, err := reports.Verify(a, g.opt.Keys, now)
+	s, err := attest.Verify(a, g.opt.Keys, now)
 	switch {
-	case errors.Is(err, reports.ErrSignature):
+	case errors.Is(err, attest.ErrSignature):
 		return no(Untrusted, "%s: %w", g.opt.File, err)
-	case errors.Is(err, reports.ErrExpired):
+	case errors.Is(err, attest.ErrExpired):
 		return no(Expired, "%s: %w: harness status says why it was not renewed", g.opt.File, err)
-	case errors.Is(err, reports.ErrNotYet):
+	case errors.Is(err, attest.ErrNotYet):
 		return no(Clock, "%s: %w", g.opt.File, err)
 	case err != nil:
 		return no(Unreadable, "%s: %w", g.opt.File, err)
@@ -197,9 +197,9 @@ func (g *Gate) current(now time.Time) error {
 	life := g.s.Expires.Sub(g.s.Issued)
 	switch {
 	case !now.Before(g.s.Expires):
-		return no(Expired, "%s: %w at %s: harness status says why it was not renewed", g.opt.File, reports.ErrExpired, g.s.Expires.Format(time.RFC3339))
+		return no(Expired, "%s: %w at %s: harness status says why it was not renewed", g.opt.File, attest.ErrExpired, g.s.Expires.Format(time.RFC3339))
 	case now.Sub(g.seen) >= life: // by the monotonic clock: setting the other back gains nothing
-		return no(Expired, "%s: %w: seen for %s, longer than its whole life", g.opt.File, reports.ErrExpired, now.Sub(g.seen).Round(time.Second))
+		return no(Expired, "%s: %w: seen for %s, longer than its whole life", g.opt.File, attest.ErrExpired, now.Sub(g.seen).Round(time.Second))
 	case g.s.Issued.Sub(now) > backBy:
 		return no(Clock, "%s was issued at %s, and here it is %s: this host's clock went back", g.opt.File, g.s.Issued.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tenwalls.dev/harness/hostile"
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/sandbox/id"
@@ -57,12 +57,12 @@ func (p *place) write(file string, data []byte) {
 	}
 }
 
-func (p *place) statement() reports.Statement {
+func (p *place) statement() attest.Statement {
 	p.t.Helper()
 	digest := evidence.Digest([]byte("runsc"))
-	s := reports.Statement{
+	s := attest.Statement{
 		Run: "run_1", Outcome: hostile.Qualified, Issued: p.now, Expires: p.now.Add(time.Minute),
-		Host:          reports.StatementHost{BootID: here.BootID, Kernel: here.Kernel},
+		Host:          attest.StatementHost{BootID: here.BootID, Kernel: here.Kernel},
 		RuntimeDigest: digest, ConfigDigest: evidence.Digest([]byte("config")), ReportDigest: digest, JUnitDigest: digest,
 	}
 	c, err := json.Marshal(sandbox.Capabilities{
@@ -76,9 +76,9 @@ func (p *place) statement() reports.Statement {
 	return s
 }
 
-func (p *place) publish(s reports.Statement, key ed25519.PrivateKey) {
+func (p *place) publish(s attest.Statement, key ed25519.PrivateKey) {
 	p.t.Helper()
-	a, err := reports.Sign(s, key)
+	a, err := attest.Sign(s, key)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestEveryChangeIsRefusedByItsReason(t *testing.T) {
 	}
 }
 
-func later(p *place, by time.Duration) reports.Statement {
+func later(p *place, by time.Duration) attest.Statement {
 	s := p.statement()
 	s.Issued, s.Expires = s.Issued.Add(by), s.Expires.Add(by)
 	return s

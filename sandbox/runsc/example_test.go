@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -17,17 +17,17 @@ import (
 // qualified run says, and asks again at every job: what has expired by then, or
 // was taken away, accepts nothing.
 func ExampleOptions() {
-	trusted := []ed25519.PublicKey{ /* reports.LoadPublicKey("harness.pub") */ }
+	trusted := []ed25519.PublicKey{ /* attest.LoadPublicKey("harness.pub") */ }
 	vouch := func() (sandbox.Capabilities, error) {
 		data, err := os.ReadFile("/nonexistent/attestation.json")
 		if err != nil {
 			return sandbox.Capabilities{}, errors.New("no attestation")
 		}
-		attestation, err := reports.DecodeAttestation(data)
+		attestation, err := attest.DecodeAttestation(data)
 		if err != nil {
 			return sandbox.Capabilities{}, err
 		}
-		statement, err := reports.Verify(attestation, trusted, time.Now())
+		statement, err := attest.Verify(attestation, trusted, time.Now())
 		if err != nil {
 			return sandbox.Capabilities{}, err
 		}

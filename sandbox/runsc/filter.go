@@ -59,7 +59,7 @@ var (
 	}
 	fileEntryPoints = []string{
 		"linkat", "name_to_handle_at", "open_by_handle_at", "mknodat", "mount", "umount2", "setxattr", "fchmodat",
-		"utimensat", "truncate", "setuid", "setgid",
+		"utimensat", "truncate", "setuid", "setgid", "prctl",
 	}
 )
 

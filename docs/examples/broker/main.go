@@ -18,7 +18,7 @@ import (
 	"fmt"
 	"os"
 
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/admission"
 	"tenwalls.dev/harness/sandbox/runsc"
@@ -61,7 +61,7 @@ func ask(file, keyFile, runner, jobFile string) error {
 
 // open makes the gate that a broker keeps.
 func open(file, keyFile, runner string) (*admission.Gate, error) {
-	key, err := reports.LoadPublicKey(keyFile)
+	key, err := attest.LoadPublicKey(keyFile)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tenwalls.dev/harness/hostile"
-	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/admission"
 	"tenwalls.dev/harness/sandbox/evidence"
@@ -32,7 +32,7 @@ func TestBroker(t *testing.T) {
 	write(t, in("runsc"), []byte("runsc"))
 	write(t, in("runner.yaml"), []byte("runtime:\n  path: "+in("runsc")+"\n"))
 	write(t, in("job.json"), sealed(t))
-	if _, err := reports.GenerateKey(in("harness.key"), in("harness.pub")); err != nil {
+	if _, err := attest.GenerateKey(in("harness.key"), in("harness.pub")); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(wantCode int, wantWords string) {
@@ -86,7 +86,7 @@ func sealed(t *testing.T) []byte {
 // publish stands in for harness watch.
 func publish(t *testing.T, in func(string) string, life time.Duration) {
 	t.Helper()
-	key, err := reports.LoadPrivateKey(in("harness.key"))
+	key, err := attest.LoadPrivateKey(in("harness.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,14 +103,14 @@ func publish(t *testing.T, in func(string) string, life time.Duration) {
 		t.Fatal(err)
 	}
 	runtime := evidence.Digest([]byte("runsc"))
-	s := reports.Statement{
+	s := attest.Statement{
 		Run: "run_1", Outcome: hostile.Qualified, Issued: time.Now(), Expires: time.Now().Add(life),
-		Host:          reports.StatementHost{BootID: host.BootID, Kernel: host.Kernel},
+		Host:          attest.StatementHost{BootID: host.BootID, Kernel: host.Kernel},
 		RuntimeDigest: runtime, ConfigDigest: config, ReportDigest: runtime, JUnitDigest: runtime,
 	}
 	s.Capabilities = []byte(fmt.Sprintf(`{"schema_version":1,"runtime":"runsc","runtime_digest":%q,"profile":%q,"qualification":"run_1","qualified_until":%q,"limits":%s}`,
 		runtime, sandbox.ProfileDenyAll, s.Expires.UTC().Truncate(time.Second).Format(time.RFC3339), limits(t)))
-	a, err := reports.Sign(s, key)
+	a, err := attest.Sign(s, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package reports
+package attest
 
 import (
 	"bytes"
@@ -126,7 +126,7 @@ func verify(a Attestation, keys []ed25519.PublicKey, now time.Time) (Statement, 
 		return err == nil && id == a.KeyID && ed25519.Verify(k, a.Payload, a.Signature)
 	})
 	if !signed {
-		return Statement{}, fmt.Errorf("key id %s: %w", short(a.KeyID, maxNoteShown), ErrSignature)
+		return Statement{}, fmt.Errorf("key id %q: %w", said(a.KeyID), ErrSignature)
 	}
 	var s Statement
 	if err := strictly(a.Payload, &s); err != nil {

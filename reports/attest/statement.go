@@ -1,4 +1,4 @@
-package reports
+package attest
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func (s Statement) validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if s.Schema != StatementSchema {
-		fault("schema is %q, not %q", short(s.Schema, maxNoteShown), StatementSchema)
+		fault("schema is %q, not %q", said(s.Schema), StatementSchema)
 	}
 	for _, f := range [][2]string{{"run", s.Run}, {"host/boot_id", s.Host.BootID}, {"host/kernel", s.Host.Kernel}} {
 		if f[1] == "" {
@@ -32,21 +32,21 @@ func (s Statement) validate() error {
 		{"report_digest", s.ReportDigest}, {"junit_digest", s.JUnitDigest},
 	} {
 		if !digestFormat.MatchString(f[1]) {
-			fault("%s is %q, not sha256:<64 hex digits>", f[0], short(f[1], maxNoteShown))
+			fault("%s is %q, not sha256:<64 hex digits>", f[0], said(f[1]))
 		}
 	}
 	if s.ProofDigest != "" && !digestFormat.MatchString(s.ProofDigest) {
-		fault("proof_digest is %q, not sha256:<64 hex digits>", short(s.ProofDigest, maxNoteShown))
+		fault("proof_digest is %q, not sha256:<64 hex digits>", said(s.ProofDigest))
 	}
 	if !slices.Contains([]hostile.Outcome{hostile.Qualified, hostile.Refused, hostile.Unproven}, s.Outcome) {
-		fault("outcome is %q", short(string(s.Outcome), maxNoteShown))
+		fault("outcome is %q", said(string(s.Outcome)))
 	}
 	if s.Issued.IsZero() || !s.Expires.After(s.Issued) {
 		fault("expires is not after issued")
 	}
 	if len(s.Capabilities) > 0 {
 		if s.Outcome != hostile.Qualified {
-			fault("capabilities beside the outcome %q", short(string(s.Outcome), maxNoteShown))
+			fault("capabilities beside the outcome %q", said(string(s.Outcome)))
 		}
 		if err := exactNumbers(s.Capabilities); err != nil {
 			fault("capabilities: %w", err)
@@ -83,7 +83,7 @@ func exactNumbers(raw json.RawMessage) error {
 			continue
 		}
 		if i, err := strconv.ParseInt(n.String(), 10, 64); err != nil || i > maxExact || i < -maxExact {
-			return fmt.Errorf("number %s is no integer within 2^53-1", short(n.String(), maxNoteShown))
+			return fmt.Errorf("number %q is no integer within 2^53-1", said(n.String()))
 		}
 	}
 }

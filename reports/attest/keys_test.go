@@ -1,4 +1,4 @@
-package reports
+package attest
 
 import (
 	"bytes"

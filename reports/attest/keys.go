@@ -1,4 +1,4 @@
-package reports
+package attest
 
 import (
 	"crypto/ed25519"
@@ -120,7 +120,7 @@ func decodePEM(data []byte, kind string) ([]byte, error) {
 	case block == nil:
 		return nil, fmt.Errorf("holds no PEM block: a %q block is wanted", kind)
 	case block.Type != kind:
-		return nil, fmt.Errorf("holds a %q block where a %q block is wanted", short(block.Type, maxNoteShown), kind)
+		return nil, fmt.Errorf("holds a %q block where a %q block is wanted", said(block.Type), kind)
 	case len(rest) > 0:
 		return nil, errors.New("holds more than one PEM block")
 	}
