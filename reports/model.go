@@ -34,12 +34,13 @@ type Report struct {
 	Host         Host              `json:"host"`
 	Runtime      Runtime           `json:"runtime"`
 	Image        Image             `json:"image"`
-	Profile      string            `json:"profile"`       // "runsc-deny-all-v1"
-	ConfigDigest string            `json:"config_digest"` // of the effective runner configuration, "sha256:<hex>"
-	Limits       map[string]int64  `json:"limits"`        // the grant, by the contract's JSON names
-	InForce      map[string]string `json:"in_force"`      // what was read back from a running sandbox
-	Trials       []Trial           `json:"trials"`        // by step, attempt and route
-	CannotShow   []string          `json:"cannot_show"`   // what no check from inside or beside the sandbox proves
+	Profile      string            `json:"profile"`         // "runsc-deny-all-v1"
+	ConfigDigest string            `json:"config_digest"`   // of the effective runner configuration, "sha256:<hex>"
+	Limits       map[string]int64  `json:"limits"`          // the grant, by the contract's JSON names
+	InForce      map[string]string `json:"in_force"`        // what was read back from a running sandbox
+	Drift        []string          `json:"drift,omitempty"` // what is otherwise in force than in the last good run, in words
+	Trials       []Trial           `json:"trials"`          // by step, attempt and route
+	CannotShow   []string          `json:"cannot_show"`     // what no check from inside or beside the sandbox proves
 }
 
 // Disqualify takes the run's qualification away, for a reason that lies in no trial.

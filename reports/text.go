@@ -48,6 +48,7 @@ func Table(w io.Writer, r *Report, o TableOptions) error {
 			}
 		}
 	}
+	p.list("Otherwise in force than in the last good run", r.Drift)
 	p.list("What this cannot show", r.CannotShow)
 	p.list("Files", o.Files)
 	if _, err := io.WriteString(w, p.b.String()); err != nil {

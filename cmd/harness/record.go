@@ -75,7 +75,8 @@ func (n *note) compare() {
 	if n.drift == nil {
 		return
 	}
-	for _, words := range n.drift.DriftWords() {
+	n.report.Drift = n.drift.DriftWords()
+	for _, words := range n.report.Drift {
 		slog.Warn("drift: " + words)
 	}
 }
