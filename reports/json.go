@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -68,7 +69,7 @@ func Decode(data []byte) (*Report, error) {
 
 // ReadFile reads and decodes the report at path.
 func ReadFile(path string) (*Report, error) {
-	data, err := readBounded(path, MaxReport)
+	data, err := ReadBounded(path, MaxReport)
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
@@ -79,13 +80,19 @@ func ReadFile(path string) (*Report, error) {
 	return r, nil
 }
 
-// readBounded reads a file of at most limit bytes.
-func readBounded(path string, limit int64) (data []byte, err error) {
-	f, err := os.Open(path)
+// ReadBounded reads a regular file of at most limit bytes. What is none, such as
+// a named pipe or a device, is refused and never waited for (open(2), O_NONBLOCK).
+func ReadBounded(path string, limit int64) (data []byte, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func DecodeProof(data []byte) (*Proof, error) {
 // ReadProof reads and decodes the proof at path, and returns its bytes, whose
 // digest names it.
 func ReadProof(path string) (*Proof, []byte, error) {
-	data, err := readBounded(path, MaxProof)
+	data, err := ReadBounded(path, MaxProof)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read proof: %w", err)
 	}

@@ -73,4 +73,9 @@ var (
 			turns(hostile.Fell, "contract/identity/*", "inside"),
 		),
 	})
+	_ = mutate(Mutant{
+		Name: "group-beside", Title: "the job is in one more group, 6", Of: hostile.Identity, Part: reports.PartWall, Source: "runs as nobody, owning nothing",
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.Groups = []uint32{6} },
+		Predicted: []Prediction{turns(hostile.Fell, "contract/identity/nobody", "inside")},
+	})
 )

@@ -65,7 +65,7 @@ func verify(ctx context.Context, path string, f verifyFlags, stdout io.Writer) e
 	if whole {
 		dir, path = path, filepath.Join(path, reports.AttestationFile)
 	}
-	data, err := os.ReadFile(path)
+	data, err := reports.ReadBounded(path, reports.MaxReport)
 	if err != nil {
 		return invalid(fmt.Errorf("no attestation: %w", err))
 	}
@@ -144,7 +144,7 @@ func (v *verification) file(name, digest string) ([]byte, bool) {
 
 func (v *verification) read(name string, needed bool) ([]byte, bool) {
 	path := filepath.Join(v.dir, name)
-	data, err := os.ReadFile(path)
+	data, err := reports.ReadBounded(path, reports.MaxReport)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && needed && v.whole:
 		v.fault("%s was attested and is not there", path)

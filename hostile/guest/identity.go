@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,13 +36,13 @@ func readIdentity(p *Probe) {
 
 // isNobody tells whether every id of the status is id, and no group is beside.
 func isNobody(s status, id string) bool {
-	all := append(strings.Fields(s["Uid"]), strings.Fields(s["Gid"])...)
-	for _, have := range all {
+	ids := append(strings.Fields(s["Uid"]), strings.Fields(s["Gid"])...)
+	for _, have := range append(slices.Clone(ids), strings.Fields(s["Groups"])...) {
 		if have != id {
 			return false
 		}
 	}
-	return len(all) == 8 && strings.Trim(s["Groups"], " "+id) == ""
+	return len(ids) == 8
 }
 
 // becomeRoot calls setuid(2) in a throwaway child, so that the payload stays who

@@ -68,7 +68,7 @@ func TestStatus(t *testing.T) {
 		}
 		for _, field := range []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd"} {
 			was := s[field]
-			for _, lowered := range []string{was + " 0", "", "65534 65534 0 65534", "0000000000000400"} {
+			for _, lowered := range []string{was + " 0", was + " 6", was + " 44", "", "65534 65534 0 65534", "0000000000000400"} {
 				s[field] = lowered
 				empty, _ := noCapability(s)
 				if isNobody(s, "65534") && empty && !(field == "Groups" && lowered == "") {

@@ -120,6 +120,17 @@ var cgroupPath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._-]*)+$`)
 // ownFlags are runsc's flags that the runner itself sets.
 var ownFlags = []string{"root", "network", "platform", "ignore-cgroups", "oci-seccomp", "debug-log", "log", "log-format", "rootless", "host-uds", "overlay2", "allow-suid"}
 
+// safeFlags are the further flags of runsc that lower no wall: how fast it is,
+// how it keeps files in memory, how it watches itself. Every other one is refused:
+// runsc has flags that open the host's sockets, pipes and devices to a job, let a
+// bundle set flags, or leave the host's network to it, more with each release, and
+// no trial shows what each of them opens.
+var safeFlags = []string{
+	"buffer-pooling", "cpu-num-from-quota", "dcache", "directfs", "enable-core-tags", "file-access", "file-access-mounts", "gso", "gvisor-gro",
+	"gvisor-gso", "network-processors-per-channel", "num-network-channels", "numa-binding", "panic-signal", "platform_device_path", "qdisc",
+	"ref-leak-mode", "rx-checksum-offload", "software-gso", "systrap-disable-syscall-patching", "tx-checksum-offload", "watchdog-action",
+}
+
 // Check looks at every field and joins what is wrong.
 func (c Config) Check() error {
 	var errs []error
@@ -149,6 +160,8 @@ func (c Config) Check() error {
 			bad(fmt.Sprintf("runtime.flags[%d]", i), "%q does not begin with a dash: write --name=value in one item", f)
 		case slices.Contains(ownFlags, name):
 			bad(fmt.Sprintf("runtime.flags[%d]", i), "--%s is set by the runner itself: remove it", name)
+		case !slices.Contains(safeFlags, name):
+			bad(fmt.Sprintf("runtime.flags[%d]", i), "--%s is not among the flags that lower no wall (%s): remove it", name, strings.Join(safeFlags, ", "))
 		}
 	}
 	if !cgroupPath.MatchString(c.CgroupParent) {

@@ -13,7 +13,7 @@ const wholeConfig = `version: 1
 runtime:
   path: /usr/local/bin/runsc
   platform: systrap
-  flags: ["--a=1", "--b"]
+  flags: ["--directfs=false", "--gso"]
 image: ""
 image_store: /var/lib/tenwalls/images
 state_dir: /var/lib/tenwalls/runner
@@ -41,7 +41,7 @@ func TestParseConfigReadsEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := DefaultConfig()
-	want.Runtime.Flags, want.EntryPoints.Allow, want.file = []string{"--a=1", "--b"}, []string{"socket"}, "f.yaml"
+	want.Runtime.Flags, want.EntryPoints.Allow, want.file = []string{"--directfs=false", "--gso"}, []string{"socket"}, "f.yaml"
 	got, _ := c.Digest()
 	wanted, _ := want.Digest()
 	if got != wanted || c.File() != "f.yaml" {
@@ -83,9 +83,9 @@ func TestParseConfigNamesWhatIsWrong(t *testing.T) {
 		{"/usr/local/bin/runsc", "bin/runsc", "f.yaml:3: runtime.path: "},
 		{"/usr/local/bin/runsc", "/usr/../bin/runsc", "f.yaml:3: runtime.path: "},
 		{"systrap", "xen", "f.yaml:4: runtime.platform: "},
-		{"--b", "b", "f.yaml:5: runtime.flags[1]: "},
-		{"--b", "--network=host", "f.yaml:5: runtime.flags[1]: --network is set by the runner"},
-		{"--b", "-oci-seccomp=false", "f.yaml:5: runtime.flags[1]: "},
+		{"--gso", "b", "f.yaml:5: runtime.flags[1]: "},
+		{"--gso", "--network=host", "f.yaml:5: runtime.flags[1]: --network is set by the runner"},
+		{"--gso", "-oci-seccomp=false", "f.yaml:5: runtime.flags[1]: "},
 		{`image: ""`, "image: base", "f.yaml:6: image: "},
 		{"/var/lib/tenwalls/images", "/", "f.yaml:7: image_store: "},
 		{"/var/lib/tenwalls/runner", "runner", "f.yaml:8: state_dir: "},
@@ -181,7 +181,7 @@ func TestDigestIsOfWhatIsInForce(t *testing.T) {
 	}
 	seen := map[string]string{want: "the defaults"}
 	for _, text := range []string{
-		"runtime: {path: /bin/runsc}", "runtime: {platform: ptrace}", "runtime: {flags: [--x]}", "image: /a", "image_store: /a",
+		"runtime: {path: /bin/runsc}", "runtime: {platform: ptrace}", "runtime: {flags: [--gso]}", "image: /a", "image_store: /a",
 		"state_dir: /a", "cgroup_parent: /a", "entry_points: {action: KILL}", "entry_points: {allow: [socket]}", "limits: {cpu: 3s}",
 		"limits: {memory: 512MiB}", "limits: {processes: 33}", "limits: {scratch: 32MiB}", "limits: {wall: 11s}",
 		"limits: {output: 2MiB}", "limits: {artifacts: 1MiB}", "limits: {host_tasks: 513}",
