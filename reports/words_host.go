@@ -123,8 +123,8 @@ func wantSeen(w Want, all []observers.Observation) (said string, met bool) {
 // reading is one number with its name and unit: "0 packets", "cpu 2.003 s".
 func reading(value string, n int64, unit string) string {
 	value, unit = Harmless(value), Harmless(unit)
-	if unit == value && unit != "ns" && unit != "bytes" {
-		return fmt.Sprintf("%d %s", n, unit)
+	if unit == value {
+		return Amount(n, unit)
 	}
 	if unit == "processes" || unit == "packets" { // its name tells what is counted
 		unit = ""

@@ -97,6 +97,8 @@ func TestReadings(t *testing.T) {
 		"swap 0 bytes":         {"swap", "bytes", 0},
 		"drop -4096 bytes":     {"drop", "bytes", -4096},
 		"0 packets":            {"packets", "packets", 0},
+		"0 bytes":              {"bytes", "bytes", 0},
+		"2 MiB":                {"bytes", "bytes", 2 << 20},
 		"tx_packets 3":         {"tx_packets", "packets", 3},
 		"in_cgroup 1":          {"in_cgroup", "processes", 1},
 		"own 1":                {"own", "count", 1},
