@@ -58,12 +58,30 @@ func (l *Limits) Control(ctx context.Context) Control {
 	if err != nil {
 		return failed(c, err)
 	}
-	c.Seen = fmt.Sprintf("%v, and %v", limited, free)
+	c.Seen = l.words(limited) + "; and " + l.words(free)
 	c.Passed = limited["memory"] == 12<<20 && limited["swap"] == 0 && limited["tasks"] == 7 && free["memory"] == NoLimit && free["tasks"] == NoLimit
 	if !c.Passed {
 		c.Reason = "the limits were not read back as set: check that the memory and pids controllers are enabled below " + l.prefix
 	}
 	return c
+}
+
+// words tells the limits as read: "memory 12 MiB, swap 0, tasks 7".
+func (l *Limits) words(read map[string]int64) string {
+	var out []string
+	for _, g := range l.gauges() {
+		said := fmt.Sprint(read[g.name])
+		switch n := read[g.name]; {
+		case n == NoLimit:
+			said = "without limit"
+		case g.unit == "bytes" && n != 0 && n%(1<<20) == 0:
+			said = fmt.Sprintf("%d MiB", n>>20)
+		case g.unit == "bytes" && n != 0:
+			said += " bytes"
+		}
+		out = append(out, g.name+" "+said)
+	}
+	return strings.Join(out, ", ")
 }
 
 func (l *Limits) read(ctx context.Context, set cgroup.Limits) (_ map[string]int64, err error) {

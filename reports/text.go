@@ -23,8 +23,8 @@ const (
 
 // Table writes the report for people: what was run where, one row an attempt,
 // then each trial that did not hold, what this cannot show, and where the files
-// are. In a row the worst verdict governs: "fell 1/12" says that one of twelve
-// routes fell, and the row shows that one. No line is wider than the width, and
+// are. In a row the worst verdict governs: "fell 1 of 12" says that one of
+// twelve routes fell, and the row shows that one. No line is wider than the width, and
 // nothing of the guest's reaches the terminal but text (see [Harmless]).
 func Table(w io.Writer, r *Report, o TableOptions) error {
 	if o.Width == 0 {
@@ -80,10 +80,20 @@ func (p *page) text(indent, s string) {
 	}
 }
 
+// Title is what was run where, in two harmless lines: run and profile, then
+// runtime, kernel, architecture and cgroup version.
+func Title(r *Report) []string {
+	return []string{
+		"tenwalls " + short(r.Run, maxNoteShown) + ", profile " + short(r.Profile, maxNoteShown),
+		fmt.Sprintf("runsc %s (%s) on Linux %s, %s, cgroup v%d", short(r.Runtime.Version, maxNoteShown),
+			short(r.Runtime.Platform, maxNoteShown), short(r.Host.Kernel, maxNoteShown), short(r.Host.Arch, maxNoteShown), r.Host.CgroupVersion),
+	}
+}
+
 func (p *page) title(r *Report) {
-	p.text("", "tenwalls "+short(r.Run, maxNoteShown)+", profile "+short(r.Profile, maxNoteShown))
-	p.text("", fmt.Sprintf("runsc %s (%s) on Linux %s, %s, cgroup v%d", short(r.Runtime.Version, maxNoteShown),
-		short(r.Runtime.Platform, maxNoteShown), short(r.Host.Kernel, maxNoteShown), short(r.Host.Arch, maxNoteShown), r.Host.CgroupVersion))
+	for _, s := range Title(r) {
+		p.text("", s)
+	}
 	p.line("")
 }
 

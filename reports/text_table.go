@@ -3,13 +3,15 @@ package reports
 import (
 	"fmt"
 	"strings"
+
+	"tenwalls.dev/harness/hostile"
 )
 
 const (
 	gap          = "  "
 	stepWidth    = 4
 	attemptWidth = 11 // "credentials"
-	verdictWidth = 14 // "misnamed 12/13"
+	verdictWidth = 17 // "misnamed 12 of 13"
 	maxCellLines = 4  // what goes on stands below the table, or in report.json
 )
 
@@ -32,8 +34,11 @@ func rowOf(g group) (row, *Trial) {
 	if g.step > 0 {
 		r.step = fmt.Sprint(g.step)
 	}
-	if len(g.trials) > 1 {
-		r.verdict += fmt.Sprintf(" %d/%d", same, len(g.trials))
+	switch n := len(g.trials); {
+	case n > 1 && t.Verdict == hostile.Held: // the worst, so it is all of them
+		r.verdict = fmt.Sprintf("all %d held", n)
+	case n > 1:
+		r.verdict += fmt.Sprintf(" %d of %d", same, n)
 	}
 	return r, t
 }

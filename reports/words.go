@@ -26,7 +26,7 @@ func insideSaid(t *Trial) string {
 	if c == nil {
 		switch {
 		case t.By == ByHost:
-			return "not asked"
+			return "(the host's word alone)"
 		case t.Said.Foreign > 0:
 			return fmt.Sprintf("nothing of this run (%d foreign claims)", t.Said.Foreign)
 		}

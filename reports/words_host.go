@@ -120,23 +120,33 @@ func wantSeen(w Want, all []observers.Observation) (said string, met bool) {
 	return "read no " + Harmless(w.Value), false
 }
 
-// reading is one number with its name and unit: "0 packets", "cpu 2.003 s". It
-// is exact: one page beyond a limit shows.
+// reading is one number with its name and unit: "0 packets", "cpu 2.003 s".
 func reading(value string, n int64, unit string) string {
 	value, unit = Harmless(value), Harmless(unit)
+	if unit == value && unit != "ns" && unit != "bytes" {
+		return fmt.Sprintf("%d %s", n, unit)
+	}
+	if unit == "processes" || unit == "packets" { // its name tells what is counted
+		unit = ""
+	}
+	return value + " " + Amount(n, unit)
+}
+
+// Amount is a number with its unit, for people: "2.003 s" of ns, "256 MiB 4 KiB"
+// of bytes, the number alone of "count" and of no unit. Bytes are exact: one page
+// beyond a limit shows.
+func Amount(n int64, unit string) string {
 	switch {
 	case unit == "ns":
-		return value + " " + strconv.FormatFloat(float64(n)/1e9, 'f', 3, 64) + " s"
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 3, 64) + " s"
 	case unit == "bytes" && n != 0 && n%(1<<20) == 0:
-		return fmt.Sprintf("%s %d MiB", value, n>>20)
+		return fmt.Sprintf("%d MiB", n>>20)
 	case unit == "bytes" && n > 1<<20 && n%(1<<10) == 0:
-		return fmt.Sprintf("%s %d MiB %d KiB", value, n>>20, n>>10&1023)
+		return fmt.Sprintf("%d MiB %d KiB", n>>20, n>>10&1023)
 	case unit == "bytes" && n > 0 && n%(1<<10) == 0:
-		return fmt.Sprintf("%s %d KiB", value, n>>10)
-	case unit == value:
-		return fmt.Sprintf("%d %s", n, unit)
-	case unit == "" || unit == "count" || unit == "processes" || unit == "packets": // its name tells what is counted
-		return fmt.Sprintf("%s %d", value, n)
+		return fmt.Sprintf("%d KiB", n>>10)
+	case unit == "" || unit == "count":
+		return strconv.FormatInt(n, 10)
 	}
-	return fmt.Sprintf("%s %d %s", value, n, unit)
+	return fmt.Sprintf("%d %s", n, Harmless(unit))
 }

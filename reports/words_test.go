@@ -67,7 +67,7 @@ func TestWhatTheHostSaw(t *testing.T) {
 
 func TestWhatWasSaidInside(t *testing.T) {
 	for want, trial := range map[string]Trial{
-		"not asked":                              {By: ByHost},
+		"(the host's word alone)":                {By: ByHost},
 		"nothing":                                {By: ByClaim},
 		"reached, then nothing":                  {By: ByClaim, Claim: &hostile.Claim{Event: hostile.Reached}},
 		"reached":                                {By: ByHost, Claim: &hostile.Claim{Event: hostile.Reached}},

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tenwalls.dev/harness/internal/watch"
+	"tenwalls.dev/harness/internal/yamlfile"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -44,11 +47,9 @@ func configCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := runsc.LoadConfig(args[0])
 			if err != nil {
-				return usage(err)
+				return usage(errors.Join(err, mistakenForRunner(args[0])))
 			}
-			for _, w := range missing(cmd.Context(), cfg) {
-				fmt.Fprintln(cmd.ErrOrStderr(), "harness: warning:", reports.Harmless(w)) // runsc's own words may be in it
-			}
+			warn(cmd.ErrOrStderr(), append(emptyFile(args[0]), missing(cmd.Context(), cfg)...))
 			digest, err := cfg.Digest()
 			if err != nil {
 				return usage(err)
@@ -73,6 +74,30 @@ func initConfig(file string) (err error) {
 		return usage(errors.Join(fmt.Errorf("write configuration: %w", err), os.Remove(file)))
 	}
 	return nil
+}
+
+// warn tells what is no fault. runsc's own words may be in it.
+func warn(w io.Writer, all []string) {
+	for _, s := range all {
+		fmt.Fprintln(w, "harness: warning:", reports.Harmless(s))
+	}
+}
+
+// emptyFile says so of a file that says nothing, which is most likely another
+// than was meant.
+func emptyFile(file string) []string {
+	if data, err := os.ReadFile(file); err == nil && yamlfile.Empty(data) {
+		return []string{file + " is empty: every value is the default"}
+	}
+	return nil
+}
+
+// mistakenForRunner says so when the file is a daemon's configuration.
+func mistakenForRunner(file string) error {
+	if _, err := watch.LoadConfig(file); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%s is a daemon configuration: harness watch --check looks at it", file)
 }
 
 // missing is what the configuration names and this host lacks. The file may be

@@ -78,12 +78,20 @@ func facts(t trialJSON) []string {
 		fmt.Sprintf("  source    %s\n", t.Source),
 	}
 	for _, l := range t.Lifts {
-		out = append(out, fmt.Sprintf("  lifts     %s, to reach the wall behind it\n", l))
+		out = append(out, lifting(l))
 	}
 	for _, w := range t.Wants {
-		out = append(out, fmt.Sprintf("  host      %s (%s %s, %s: %s %d %s; otherwise %s)\n", w.Words, w.Observer, w.Value, w.Moment, w.Rule, w.Bound, w.Unit, w.Breach))
+		out = append(out, fmt.Sprintf("  host      %s (%s %s, %s: %s %s; otherwise %s)\n", w.Words, w.Observer, w.Value, w.Moment, w.Rule, reports.Amount(w.Bound, w.Unit), w.Breach))
 	}
 	return out
+}
+
+// lifting says what a lift is for. One of them lowers nothing.
+func lifting(l hostile.Lift) string {
+	if l == hostile.LiftAnswer {
+		return fmt.Sprintf("  lifts     %s: lowers nothing, the filter refuses the same calls by a signal\n", l)
+	}
+	return fmt.Sprintf("  lifts     %s, to reach the wall behind it\n", l)
 }
 
 // inCommon are the facts that several routes all share.

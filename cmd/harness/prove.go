@@ -201,7 +201,7 @@ func listMutants(w io.Writer, asJSON bool) error {
 		return enc.Encode(all)
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "mutant\tof\tturns\twhat is lowered or broken")
+	fmt.Fprintln(tw, "mutant\tattempt\tturns\twhat is lowered or broken")
 	for _, l := range all {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", l.Name, l.Attempt, turned(l.Predicted), l.Title)
 	}

@@ -35,11 +35,15 @@ func begin(stateDir, reason string) (*note, error) {
 	return n, n.history.Begin(n.entry)
 }
 
-// judged takes over what the report says.
+// judged takes over what the report says, also why it proves nothing where that
+// lies in no trial.
 func (n *note) judged(r *reports.Report) {
 	reason := n.entry.Reason
 	n.entry = history.Of(r)
 	n.entry.Reason = reason
+	if n.entry.Why == "" {
+		n.entry.Why = reports.Harmless(r.Unproven)
+	}
 	n.report = r
 	n.compare()
 }

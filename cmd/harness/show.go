@@ -160,20 +160,26 @@ func unheld(trials []reports.Trial) []string {
 	return out
 }
 
-// summary ends the plain lines, which are there already.
+// summary ends the plain lines, which are there already: what ran where, the
+// outcome and why, and what a table would say below its rows.
 func summary(r *reports.Report, files []string) string {
 	var b strings.Builder
 	counts := map[hostile.Verdict]int{}
 	for _, t := range r.Trials {
 		counts[t.Verdict]++
 	}
-	fmt.Fprintf(&b, "\n%s: %d trials", reports.Harmless(string(r.Outcome)), len(r.Trials))
+	fmt.Fprintf(&b, "\n%s\n\n", strings.Join(reports.Title(r), "\n"))
+	fmt.Fprintf(&b, "%s: %d trials", reports.Harmless(string(r.Outcome)), len(r.Trials))
 	for _, v := range []hostile.Verdict{hostile.Held, hostile.Fell, hostile.Misnamed, hostile.Silent, hostile.Blind, hostile.Broken} {
 		if counts[v] > 0 {
 			fmt.Fprintf(&b, ", %d %s", counts[v], v)
 		}
 	}
 	fmt.Fprintf(&b, ", in %.1f s\n", float64(r.DurationMS)/1000)
+	if r.Unproven != "" { // it lies in no trial, so nothing else tells it
+		fmt.Fprintf(&b, "Unproven: %s\n", reports.Harmless(r.Unproven))
+	}
+	fmt.Fprintf(&b, "%s\n", reports.ProofLine(r))
 	if !r.Complete {
 		b.WriteString("A selection of the trials was asked, which qualifies no runner.\n")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/history"
 	"tenwalls.dev/harness/suites"
 )
 
@@ -71,6 +72,8 @@ func TestProgressBesideJSONGoesToStderr(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	got := summary(&reports.Report{
+		Run: "run_1", Profile: "runsc-deny-all-v1", Runtime: reports.Runtime{Version: "v0.1", Platform: "systrap"},
+		Host:    reports.Host{Kernel: "6.18", Arch: "amd64", CgroupVersion: 2},
 		Outcome: hostile.Refused, DurationMS: 1250, CannotShow: []string{"the kernel"},
 		Trials: []reports.Trial{
 			{ID: "step-05/processor/relay", Verdict: hostile.Held},
@@ -78,7 +81,11 @@ func TestSummary(t *testing.T) {
 		},
 	}, []string{"out/report.json"})
 	want := `
+tenwalls run_1, profile runsc-deny-all-v1
+runsc v0.1 (systrap) on Linux 6.18, amd64, cgroup v2
+
 refused: 2 trials, 1 held, 1 fell, in 1.2 s
+no whole proof of this host, harness, runtime and configuration: harness prove shows that every check can fail
 A selection of the trials was asked, which qualifies no runner.
 
 Did not hold
@@ -92,6 +99,25 @@ Files
 `
 	if got != want {
 		t.Errorf("summary:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// A run that is unproven for a reason that lies in no trial says so, in the log
+// and in the history.
+func TestWhyARunProvesNothingIsTold(t *testing.T) {
+	r := &reports.Report{Outcome: hostile.Unproven, Complete: true, Unproven: "the last proof is 25h old\x1b[2J", Trials: []reports.Trial{{Verdict: hostile.Held}}}
+	const want = `the last proof is 25h old\x1b[2J`
+	if got := summary(r, nil); !strings.Contains(got, "\nUnproven: "+want+"\n") {
+		t.Errorf("summary:\n%s", got)
+	}
+	n := &note{history: history.In(t.TempDir())}
+	n.judged(r)
+	if n.entry.Why != want {
+		t.Errorf("history: %q", n.entry.Why)
+	}
+	r.Interrupted = "interrupted by SIGINT"
+	if n.judged(r); n.entry.Why != r.Interrupted {
+		t.Errorf("history of an interrupted run: %q", n.entry.Why)
 	}
 }
 

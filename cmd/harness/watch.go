@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/internal/watch"
+	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 func watchCommand() *cobra.Command {
@@ -30,10 +32,10 @@ end the run and the daemon; exit code 0 then.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := watch.LoadConfig(config)
 			if err != nil {
-				return usage(err)
+				return usage(errors.Join(err, mistakenForDaemon(config)))
 			}
 			if check {
-				return printed(fmt.Fprintf(cmd.OutOrStdout(), "%s: no fault found\n", config))
+				return checkDaemon(cmd, cfg)
 			}
 			if err := root(); err != nil {
 				return err
@@ -44,6 +46,25 @@ end the run and the daemon; exit code 0 then.`,
 	c.Flags().StringVar(&config, "config", watch.DefaultFile, "daemon configuration")
 	c.Flags().BoolVar(&check, "check", false, "say what is wrong with the configuration, and end")
 	return c
+}
+
+// checkDaemon looks at the runner configuration as well: that is what the daemon
+// qualifies, and without it the daemon says so only once it runs.
+func checkDaemon(cmd *cobra.Command, cfg watch.Config) error {
+	runner, err := runsc.LoadConfig(cfg.Runner)
+	if err != nil {
+		return usage(fmt.Errorf("%s: runner: %w", cfg.File(), err))
+	}
+	warn(cmd.ErrOrStderr(), append(emptyFile(cfg.File()), missing(cmd.Context(), runner)...))
+	return printed(fmt.Fprintf(cmd.OutOrStdout(), "%s: no fault found, nor in %s\n", cfg.File(), cfg.Runner))
+}
+
+// mistakenForDaemon says so when the file is a runner configuration.
+func mistakenForDaemon(file string) error {
+	if _, err := runsc.LoadConfig(file); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%s is a runner configuration: a daemon configuration (deploy/harness.yaml is one) names it in the field runner", file)
 }
 
 func watchHost(ctx context.Context, cfg watch.Config) error {

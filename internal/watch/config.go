@@ -126,12 +126,7 @@ func LoadConfig(file string) (Config, error) {
 // relative paths.
 func ParseConfig(data []byte, file string) (Config, error) {
 	c := DefaultConfig()
-	if err := yamlfile.Decode(data, file, &c, brief); err != nil {
-		return Config{}, fmt.Errorf("%s %w", kind, err)
-	}
-	if c.Version == 0 && c.Runner == "" { // a document without content zeroes what it is decoded into
-		c = DefaultConfig()
-	}
+	faults := yamlfile.Decode(data, &c, brief)
 	c.file = file
 	if c.Schedule.Cron != "" && c.Schedule.Every == DefaultConfig().Schedule.Every && c.Schedule.Jitter == DefaultConfig().Schedule.Jitter {
 		c.Schedule.Every, c.Schedule.Jitter = 0, 0 // the defaults are those of an interval
@@ -145,7 +140,7 @@ func ParseConfig(data []byte, file string) (Config, error) {
 			*p = filepath.Join(abs, *p)
 		}
 	}
-	if err := c.Check(); err != nil {
+	if err := errors.Join(faults, c.Check()); err != nil {
 		return Config{}, yamlfile.Locate(err, data, kind, file)
 	}
 	return c, nil

@@ -48,7 +48,7 @@ func TestWhatIsWrongIsToldByLineAndField(t *testing.T) {
 		"tick: 0s":       "h.yaml:1: tick: 0s: must be 1s to 1h0m0s: a missed event costs at most a tick",
 		"tick: soon":     `h.yaml:1: tick: "soon" is not a time span`,
 		"tick: 10":       `h.yaml:1: tick: "10" is not a time span`,
-		"tick: [1s]":     `h.yaml:1: tick: "[1s]" is not a time span`,
+		"tick: [1s]":     "h.yaml:1: tick: one value is wanted, not a list",
 		"schedule:\n  cron: ''\n  every: six hours": `h.yaml:3: schedule.every: "six hours" is not a time span`,
 		"publish_life: 2h":                          "publish_life",
 		"valid_for: 1s":                             "valid_for",

@@ -35,6 +35,7 @@ func TestBrokenRuntime(t *testing.T) {
 		{"crashes", "kill -SEGV $$", ReasonRuntime, "segmentation fault"},
 		{"is killed", "kill -KILL $$", ReasonRuntime, "killed"},
 		{"fails with words", "echo first >&2; echo the last words >&2; exit 128", ReasonStart, "the last words"},
+		{"does not know a flag", `echo 'flag provided but not defined: -x' >&2; echo 'Usage: runsc <flags>' >&2; echo >&2; echo 'Use "runsc flags" for a list' >&2; exit 128`, ReasonStart, "exited with 128: flag provided but not defined: -x"},
 		{"fails as a program would", "echo usage >&2; exit 1", ReasonStart, "exited with 1: usage"},
 		{"claims success", "echo graded: all well; exit 0", ReasonStart, "made no container"},
 		{"logs its reason", `for a; do case $a in --log=*) echo '{"msg":"the logged reason","level":"error"}' >>"${a#--log=}";; esac; done; exit 128`, ReasonStart, "the logged reason"},
@@ -46,7 +47,10 @@ func TestBrokenRuntime(t *testing.T) {
 			job := b.job(t, func(j *sandbox.Job) { j.Limits.WallTime = time.Second }, "say", "x")
 			began := time.Now()
 			res := b.do(t, Probe{}, job)
-			words, _, err := b.Detail(job.ID)
+			words, log, err := b.Detail(job.ID)
+			if entries, e := os.ReadDir(log); log != "" && (e != nil || len(entries) == 0) {
+				t.Errorf("logs %s: %d entries, %v", log, len(entries), e)
+			}
 			if err != nil || Reason(res.Reason) != c.reason || !strings.Contains(words, c.words) || res.State != sandbox.StateFailed {
 				t.Errorf("ended %s (%s) with %q, %v; want %s with %q", res.Reason, res.State, words, err, c.reason, c.words)
 			}

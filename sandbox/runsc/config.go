@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,14 +107,9 @@ func LoadConfig(file string) (Config, error) {
 // the configuration is refused, not read from where the file or the program is.
 func ParseConfig(data []byte, file string) (Config, error) {
 	c := DefaultConfig()
-	if err := yamlfile.Decode(data, file, &c, shorten); err != nil {
-		return Config{}, fmt.Errorf("runner configuration %w", err)
-	}
-	if reflect.DeepEqual(c, Config{}) { // a document without content zeroes what it is decoded into
-		c = DefaultConfig()
-	}
+	err := yamlfile.Decode(data, &c, shorten)
 	c.file = file
-	if err := c.Check(); err != nil {
+	if err := errors.Join(err, c.Check()); err != nil {
 		return Config{}, yamlfile.Locate(err, data, "runner configuration", file)
 	}
 	return c, nil

@@ -109,13 +109,13 @@ func TestParseConfigNamesWhatIsWrong(t *testing.T) {
 		{"host_tasks: 512", "host_tasks: 64", "f.yaml:23: limits.host_tasks: "},
 		{"swap: 0B", "swap: 1MiB", "f.yaml:24: limits.swap: "},
 		// What the parser itself refuses.
-		{"network: none", "network: none\nsecrets: all", "f.yaml:15: unknown field"},
-		{"  cpu: 2s", "  cpu: 2s\n  gpu: 1", "f.yaml:17: unknown field"},
-		{"processes: 32", "processes: many", "f.yaml:18: "},
-		{"processes: 32", "processes: 3.5", "f.yaml:18: "},
+		{"network: none", "network: none\nsecrets: all", `f.yaml:15: unknown field "secrets"`},
+		{"  cpu: 2s", "  cpu: 2s\n  gpu: 1", `f.yaml:17: unknown field "limits.gpu"`},
+		{"processes: 32", "processes: many", "f.yaml:18: limits.processes: a whole number is wanted, not text"},
+		{"processes: 32", "processes: 3.5", "f.yaml:18: limits.processes: a whole number is wanted, not a number with a fraction"},
 		{"memory: 256MiB", "memory: 256MB", `f.yaml:17: limits.memory: "256MB" is not a size`},
 		{"wall: 10s", "wall: ten", `f.yaml:20: limits.wall: "ten" is not a time span`},
-		{"runtime:", "runtime: fast\nrest:", "f.yaml:2: "},
+		{"runtime:", "runtime: fast\nrest:", "f.yaml:2: runtime: fields are wanted, not text"},
 		{"network: none", "network: none\nnetwork: none", "f.yaml:15: "},
 		{"swap: 0B\n", "swap: 0B\n---\nversion: 1\n", "f.yaml: more than one YAML document"},
 		{"limits:\n", "limits: [\n", "f.yaml:"},
@@ -132,9 +132,9 @@ func TestParseConfigNamesWhatIsWrong(t *testing.T) {
 }
 
 func TestParseConfigNamesEverythingAtOnce(t *testing.T) {
-	text := strings.NewReplacer("ERRNO", "LOG", "systrap", "xen", "cpu: 2s", "cpu: 500ms").Replace(wholeConfig)
+	text := strings.NewReplacer("ERRNO", "LOG", "systrap", "xen", "cpu: 2s", "cpu: 500ms", "256MiB", "2", "32", "[]").Replace(wholeConfig) + "colour: blue\n"
 	_, err := ParseConfig([]byte(text), "f.yaml")
-	for _, want := range []string{":4: runtime.platform", ":12: entry_points.action", ":16: limits.cpu"} {
+	for _, want := range []string{":4: runtime.platform", ":12: entry_points.action", ":16: limits.cpu", ":17: limits.memory: \"2\" is not a size", ":18: limits.processes: a whole number", ":25: unknown field"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

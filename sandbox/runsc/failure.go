@@ -79,15 +79,36 @@ func shorten(s string) string {
 }
 
 // lastWords is the runtime's stderr when its log tells nothing (an old or a
-// broken runtime): the last line, shortened.
+// broken runtime): the last line, shortened. Of a runtime that shows its usage it
+// is the last line before that: a flag that it does not know, say.
 func lastWords(stderr []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(stderr), []byte("\n"))
+	if i := slices.IndexFunc(lines, func(l []byte) bool { return bytes.HasPrefix(l, []byte("Usage:")) }); i > 0 {
+		lines = bytes.Split(bytes.TrimSpace(bytes.Join(lines[:i], []byte("\n"))), []byte("\n"))
+	}
 	return shorten(string(lines[len(lines)-1]))
 }
 
-// keepLogs moves a failed job's logs out of the job's folder and forgets the
-// oldest ones. It returns where they are.
-func keepLogs(logs, dir, job string) (string, error) {
+// stderrLog is the runtime's stderr among its logs. A guest's output may be in
+// it, so it is bounded as that is.
+const stderrLog = "stderr.txt"
+
+// keepLogs moves a failed job's logs, and what the runtime said on stderr, out of
+// the job's folder and forgets the oldest ones. It returns where they are: empty
+// when there is nothing to read.
+func keepLogs(logs, dir, job string, stderr []byte) (string, error) {
+	if len(stderr) > 0 {
+		if err := os.WriteFile(filepath.Join(logs, stderrLog), stderr, 0o600); err != nil {
+			return "", fmt.Errorf("keep the runtime's stderr: %w", err)
+		}
+	}
+	told, err := os.ReadDir(logs)
+	if err != nil {
+		return "", fmt.Errorf("keep the runtime's logs: %w", err)
+	}
+	if len(told) == 0 {
+		return "", nil
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("keep the runtime's logs: %w", err)
 	}

@@ -77,6 +77,8 @@ func FuzzShorten(f *testing.F) {
 func TestLastWords(t *testing.T) {
 	for said, want := range map[string]string{
 		"": "", "\n\n": "", "one": "one", "first\nlast\n\n": "last", "a\n\x1b[1mb\r\n": "[1mb",
+		"flag provided but not defined: -x\nUsage: runsc <flags>\n\n\nUse \"runsc flags\" for a list\n": "flag provided but not defined: -x",
+		"first\nwhy\n\nUsage: runsc\n": "why", "Usage: runsc\nlast": "last", "\nUsage: runsc\n": "Usage: runsc",
 	} {
 		if got := lastWords([]byte(said)); got != want {
 			t.Errorf("%q: %q, want %q", said, got, want)
@@ -91,19 +93,23 @@ func TestKeepLogsForgetsTheOldest(t *testing.T) {
 		if err := os.Mkdir(logs, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		to, err := keepLogs(logs, filepath.Join(state, "logs"), fmt.Sprintf("sjob_%03d", i))
+		to, err := keepLogs(logs, filepath.Join(state, "logs"), fmt.Sprintf("sjob_%03d", i), []byte("words"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(to); err != nil {
-			t.Error(err)
+		if data, err := os.ReadFile(filepath.Join(to, stderrLog)); err != nil || string(data) != "words" {
+			t.Errorf("stderr: %q, %v", data, err)
 		}
 	}
 	left, err := os.ReadDir(filepath.Join(state, "logs"))
 	if err != nil || len(left) != keptLogs || left[0].Name() != "sjob_003" {
 		t.Errorf("%d kept, the first is %v (%v)", len(left), left[:min(1, len(left))], err)
 	}
-	if _, err := keepLogs(filepath.Join(state, "absent"), state, "x"); err == nil {
+	if _, err := keepLogs(filepath.Join(state, "absent"), state, "x", nil); err == nil {
 		t.Error("logs that are not there are kept")
+	}
+	// A folder with nothing in it tells nobody anything.
+	if to, err := keepLogs(t.TempDir(), filepath.Join(state, "logs"), "sjob_x", nil); to != "" || err != nil {
+		t.Errorf("an empty folder is named: %q, %v", to, err)
 	}
 }

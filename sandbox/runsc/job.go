@@ -257,7 +257,7 @@ func (x *execution) judge(killed error) verdict {
 		v.detail = fmt.Sprintf("the runtime made no container and exited with %d: %s", v.exit, lastWords(x.out.stderr))
 	}
 	if v.reason == ReasonStart || v.reason == ReasonRuntime {
-		v.log, err = keepLogs(x.dirs.logs, x.r.opt.Logs, string(x.job.ID))
+		v.log, err = keepLogs(x.dirs.logs, x.r.opt.Logs, string(x.job.ID), x.out.stderr)
 		if err != nil {
 			v.detail += "; " + err.Error()
 		}

@@ -5,10 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
-
-	"tenwalls.dev/harness/internal/yamlfile"
 )
 
 // Size is a number of bytes, written in the configuration as a whole number
@@ -43,9 +39,6 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size: write a whole number with B, KiB, MiB, GiB or TiB, for example 256MiB", word)
 }
 
-// UnmarshalYAML is UnmarshalText that says where a wrong one stands.
-func (s *Size) UnmarshalYAML(node ast.Node) error { return yamlfile.Text(node, s) }
-
 // MarshalText writes the largest unit that divides the size.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
@@ -71,9 +64,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	*d = Duration(v)
 	return nil
 }
-
-// UnmarshalYAML is UnmarshalText that says where a wrong one stands.
-func (d *Duration) UnmarshalYAML(node ast.Node) error { return yamlfile.Text(node, d) }
 
 // MarshalText writes it as time.Duration does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
