@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"tenwalls.dev/harness/internal/cgroup"
@@ -16,7 +18,11 @@ import (
 // job's cgroup, read back while the runtime is in it.
 //
 // Values: "memory" and "swap" (bytes, swap beyond memory) and "tasks"; the worst
-// is the widest that was read, and NoLimit where there was none. On a machine
+// is the widest that was read, and NoLimit where there was none. And whom they
+// hold: "inside", processes of the job that are in its group in every hierarchy
+// that limits it, and "outside", those that are in it in one and not in another,
+// the most at one look each. On version 1 a process can leave one hierarchy alone,
+// and its limit with it. On a machine
 // without swap space and without an account of it (version 1 without
 // swapaccount=1) "swap" is 0: there is nothing to swap to.
 //
@@ -95,7 +101,87 @@ func (l *Limits) read(ctx context.Context, set cgroup.Limits) (_ map[string]int6
 
 // Watch arms the observer; see [Limits] for the values.
 func (l *Limits) Watch(_ context.Context, s Subject) (Watch, error) {
-	return watchGauges(l.host, l.Name(), s, l.gauges())
+	gauges, err := watchGauges(l.host, l.Name(), s, l.gauges())
+	if err != nil {
+		return nil, err
+	}
+	tree, err := OpenCgroups(l.host)
+	if err != nil {
+		return nil, err
+	}
+	return &limitsWatch{Watch: gauges, host: l.host, tree: tree, cgroup: s.Cgroup}, nil
+}
+
+// limitsWatch looks beside the numbers at whom they count for.
+type limitsWatch struct {
+	Watch
+	host            Host
+	tree            *Cgroups
+	cgroup          string
+	inside, outside int64
+	found           string
+}
+
+// Sample reads the limits, and who is in the group.
+func (w *limitsWatch) Sample() {
+	w.Watch.Sample()
+	pids, err := w.tree.Procs(w.cgroup)
+	if err != nil {
+		return // not there yet, or no more: nobody is inside then
+	}
+	var inside, outside int64
+	for _, pid := range pids {
+		dir := filepath.Join(w.host.Proc, strconv.Itoa(pid))
+		groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+		if err == nil { // one that is ending is shown in the root's group
+			_, err = os.Readlink(filepath.Join(dir, "exe"))
+		}
+		if err != nil {
+			continue
+		}
+		if where := astray(string(groups), w.cgroup, w.tree.Version()); where != "" {
+			outside++
+			w.found = fmt.Sprintf("process %d of the job is elsewhere: %s", pid, where)
+			continue
+		}
+		inside++
+	}
+	w.inside, w.outside = max(w.inside, inside), max(w.outside, outside)
+}
+
+// Stored adds who was in the group to the numbers.
+func (w *limitsWatch) Stored() Observation {
+	o := w.Watch.Stored()
+	o.Values["inside"] = Reading{Worst: w.inside, After: w.inside, Unit: "processes"}
+	o.Values["outside"] = Reading{Worst: w.outside, After: w.outside, Unit: "processes"}
+	if w.found != "" {
+		o.Find(w.found)
+	}
+	return o
+}
+
+// limiting are the controllers of version 1 that hold a job.
+var limiting = []string{"memory", "pids", "cpuacct"}
+
+// astray returns the line of a /proc/PID/cgroup (cgroups(7)) by which a process is
+// not in the group or below it in a hierarchy that limits the job; empty when it
+// is in all of them.
+func astray(groups, cgroup string, version int) string {
+	for line := range strings.Lines(groups) {
+		line = strings.TrimSuffix(line, "\n")
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		limits := version == 2 && parts[0] == "0" && parts[1] == ""
+		if version == 1 {
+			limits = slices.ContainsFunc(strings.Split(parts[1], ","), func(c string) bool { return slices.Contains(limiting, c) })
+		}
+		if limits && !pathWithin(parts[2], cgroup) {
+			return line
+		}
+	}
+	return ""
 }
 
 func (l *Limits) gauges() []gauge {

@@ -219,6 +219,9 @@ func (s *sitting) at(ctx context.Context) func(runsc.Stage, runsc.Traces) {
 		case runsc.StagePlaced:
 			s.arm(ctx, t)
 		case runsc.StageStarted:
+			if m := s.scene.mutant; m != nil && m.Begun != nil {
+				s.trouble = errors.Join(s.trouble, m.Begun(t))
+			}
 			s.once.Do(func() { close(s.running) })
 		case runsc.StageEnded:
 			s.lived = time.Since(s.placed)

@@ -91,10 +91,10 @@ func limited(route string, where hostile.Place, bound int64, unit, words string)
 	return Trial{
 		Attempt: hostile.Granted, Route: route, By: reports.ByHost, Expected: hostile.Refusal{Kind: hostile.InForce, Place: where},
 		Source: "memory, swap and host pids in a cgroup",
-		Wants: []reports.Want{{
+		Wants: append([]reports.Want{{
 			Observer: "limits", Value: route, Moment: reports.Worst, Rule: reports.AtMost, Bound: bound, Unit: unit,
 			Breach: hostile.Fell, Words: words,
-		}},
+		}}, heldByGroup()...),
 	}
 }
 

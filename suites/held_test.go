@@ -49,8 +49,8 @@ func runnerEvidence() reports.Trial {
 		Expected: endings["cpu"], By: reports.ByRunner, Source: source5, Wants: granted(processorTime(), runsc.DefaultConfig(), &Cell{}),
 		Claims:       []hostile.Claim{reachedClaim},
 		Ended:        &reports.Ended{Reason: "cpu", Refusal: endings["cpu"], CPUMS: 2100, WallMS: 1300},
-		Observations: []observers.Observation{saw("processor", map[string]int64{"usage": 2_100_000_000})},
-		Controls:     []observers.Control{controlled("processor")},
+		Observations: []observers.Observation{saw("processor", map[string]int64{"usage": 2_100_000_000}), saw("limits", map[string]int64{"inside": 3, "outside": 0})},
+		Controls:     []observers.Control{controlled("processor"), controlled("limits")},
 	}
 }
 

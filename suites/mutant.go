@@ -42,6 +42,7 @@ type Mutant struct {
 	Job   func(*sandbox.Job)                  // what the job asks for
 	Order map[string]string                   // parameters of the payload
 	Keep  []runsc.Kept                        // of the teardown
+	Begun func(runsc.Traces) error            // done to a job whose runtime has just been started
 	Eyes  func(*Scene, *eyes) error           // the observers, before their controls
 	// Blind is an observer that looks where nothing is.
 	Blind string

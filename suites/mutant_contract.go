@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -74,6 +76,20 @@ var (
 		Predicted: []Prediction{turns(hostile.Fell, "contract/limits/tasks", "host: limits tasks")},
 	})
 	_ = mutate(Mutant{
+		Name: "limit-left", Title: "the runtime leaves the job's cgroup in the hierarchy that limits tasks", Of: hostile.Granted, Part: reports.PartWall, Source: "memory, swap and host pids in a cgroup",
+		Cells: []string{"outside", "processes", "processor-threads", "memory-anonymous"},
+		Need:  perController,
+		Begun: func(t runsc.Traces) error {
+			return os.WriteFile("/sys/fs/cgroup/pids/cgroup.procs", []byte(strconv.Itoa(t.PID)), 0)
+		},
+		Predicted: []Prediction{
+			turns(hostile.Fell, "contract/limits/*", "host: limits outside"),
+			turns(hostile.Fell, "step-04/processes/*", "host: limits outside"),
+			turns(hostile.Fell, "step-05/processor/*", "host: limits outside"),
+			turns(hostile.Fell, "step-06/memory/*", "host: limits outside"),
+		},
+	})
+	_ = mutate(Mutant{
 		Name: "entry-point-added", Title: "the filter lets one more call through", Of: hostile.Census, Part: reports.PartWall, Source: listedBeyond,
 		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
 			if w.Filter != nil {
@@ -105,6 +121,15 @@ var (
 	_ = shareNamespace("ipc")
 	_ = shareNamespace("uts")
 )
+
+// perController is the need of cgroup version 1, in which a process can leave one
+// limit alone.
+func perController(runsc.Config) string {
+	if h, err := cgroup.Detect("/sys/fs/cgroup"); err == nil && h.Version() != 1 {
+		return "cgroup version 2 has one hierarchy for all limits"
+	}
+	return ""
+}
 
 func keepCapabilities(_ *Scene, _ *Cell, w *runsc.Walls) {
 	w.Capabilities = []string{"CAP_DAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETUID", "CAP_SYS_ADMIN"}

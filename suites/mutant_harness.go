@@ -151,7 +151,7 @@ var watchers = []struct {
 	{"memory", []string{"memory-anonymous"}},
 	{"oom", []string{"memory-anonymous"}},
 	{"bystander", []string{"memory-anonymous"}},
-	{"limits", []string{"outside"}},
+	{"limits", []string{"outside", "processes"}},
 	{"mounts", []string{"outside", "neighbour-walk"}},
 	{"namespaces", []string{"outside"}},
 	{"trees", []string{"outside"}},

@@ -229,7 +229,7 @@ func TestUnderLeavesTheTrialAlone(t *testing.T) {
 	for _, w := range trial.Under(cfg).Wants {
 		bounds = append(bounds, w.Bound)
 	}
-	if !slices.Equal(bounds, []int64{cfg.Limits.HostTasks, 7}) || !slices.Equal(trial.Wants, before) {
+	if !slices.Equal(bounds, []int64{cfg.Limits.HostTasks, 7, 0, 1}) || !slices.Equal(trial.Wants, before) {
 		t.Errorf("bounds %v; the suite's own wants are now %+v", bounds, trial.Wants)
 	}
 	tcp := find(t, "connection/tcp4")

@@ -72,9 +72,21 @@ func diskUntouched() []reports.Want {
 // far below the smallest file that an attempt writes.
 const heldTolerance = 1 << 20
 
+// heldByGroup: what is read at the job's cgroup counts for the job only while the
+// job is in it, in every hierarchy.
+func heldByGroup() []reports.Want {
+	return []reports.Want{
+		none("limits", "outside", "processes", "no process of the job in its cgroup by one hierarchy and elsewhere by another"),
+		{
+			Observer: "limits", Value: "inside", Moment: reports.Worst, Rule: reports.AtLeast, Bound: 1, Unit: "processes",
+			Breach: hostile.Blind, Words: "the job's processes seen in its cgroup",
+		},
+	}
+}
+
 // tasksWithin: the host's cgroup of the job stays under its host cap.
 func tasksWithin() []reports.Want {
-	return []reports.Want{
+	return append([]reports.Want{
 		{
 			Observer: "tasks", Value: "tasks", Moment: reports.Worst, Rule: reports.AtMost, Bound: grantHostTasks, Unit: "tasks",
 			Breach: hostile.Fell, Words: "the job's host cgroup within its host cap",
@@ -83,13 +95,13 @@ func tasksWithin() []reports.Want {
 			Observer: "listing", Value: "processes", Moment: reports.Worst, Rule: reports.AtMost, Bound: grantProcesses, Unit: "processes",
 			Breach: hostile.Fell, Words: "the runtime's own process list never beyond the cap",
 		},
-	}
+	}, heldByGroup()...)
 }
 
 // processorTime: the host's accounting ends at the cap: not beyond it by more
 // than the tolerance, and not before it either.
 func processorTime() []reports.Want {
-	return []reports.Want{
+	return append([]reports.Want{
 		{
 			Observer: "processor", Value: "usage", Moment: reports.After, Rule: reports.AtMost, Bound: grantCPUTolerated, Unit: "ns",
 			Breach: hostile.Fell, Words: "processor time of the job's cgroup within the cap and its tolerance",
@@ -98,7 +110,7 @@ func processorTime() []reports.Want {
 			Observer: "processor", Value: "usage", Moment: reports.After, Rule: reports.AtLeast, Bound: grantCPU, Unit: "ns",
 			Breach: hostile.Misnamed, Words: "the cap reached by the host's own accounting",
 		},
-	}
+	}, heldByGroup()...)
 }
 
 // processorBounded is for the limit behind the lifted cap: the guest kernel
@@ -112,7 +124,7 @@ func processorBounded() []reports.Want {
 
 // nothingDisturbed: whatever the job ate, it ate its own.
 func nothingDisturbed() []reports.Want {
-	return []reports.Want{
+	return append([]reports.Want{
 		{
 			Observer: "oom", Value: "events", Moment: reports.After, Rule: reports.AtLeast, Bound: 1, Unit: "count",
 			Breach: hostile.Misnamed, Words: "an OOM kill counted in the job's own memory cgroup",
@@ -133,7 +145,7 @@ func nothingDisturbed() []reports.Want {
 			Observer: "bystander", Value: "alive", Moment: reports.Worst, Rule: reports.Exactly, Bound: 1, Unit: "count",
 			Breach: hostile.Fell, Words: "the bystander process alive",
 		},
-	}
+	}, heldByGroup()...)
 }
 
 // treesUnchanged: image and inputs byte-identical, and the gofer's mount of the

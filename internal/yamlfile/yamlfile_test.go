@@ -31,7 +31,7 @@ type file struct {
 		Small int  `yaml:"small"`
 		Wait  span `yaml:"wait"`
 	} `yaml:"part"`
-	own string //nolint:unused // never a field of the file
+	own string // never a field of the file
 }
 
 func asIs(s string) string { return s }
@@ -85,7 +85,8 @@ func TestWhatIsRightIsRead(t *testing.T) {
 	if err := Decode([]byte(text), &f, asIs); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("%v", err)
 	}
-	want := file{Version: 3, Name: "default", Flags: []string{"a", "b"}, Wait: 7, On: true}
+	f.own = "kept"
+	want := file{own: "kept", Version: 3, Name: "default", Flags: []string{"a", "b"}, Wait: 7, On: true}
 	want.Part.Wait = span(2 * time.Second)
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("got  %+v\nwant %+v", f, want)
