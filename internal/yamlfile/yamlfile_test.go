@@ -31,7 +31,6 @@ type file struct {
 		Small int  `yaml:"small"`
 		Wait  span `yaml:"wait"`
 	} `yaml:"part"`
-	own string // never a field of the file
 }
 
 func asIs(s string) string { return s }
@@ -85,8 +84,7 @@ func TestWhatIsRightIsRead(t *testing.T) {
 	if err := Decode([]byte(text), &f, asIs); err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("%v", err)
 	}
-	f.own = "kept"
-	want := file{own: "kept", Version: 3, Name: "default", Flags: []string{"a", "b"}, Wait: 7, On: true}
+	want := file{Version: 3, Name: "default", Flags: []string{"a", "b"}, Wait: 7, On: true}
 	want.Part.Wait = span(2 * time.Second)
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("got  %+v\nwant %+v", f, want)
