@@ -108,6 +108,9 @@ const linger = 300 * time.Millisecond
 // lingers tells whether an observer needs the job to live long enough to be
 // looked at after the runtime has locked itself in.
 func (s *sitting) lingers() bool {
+	if s.cell.Name == referenceCell { // what is in force is read back from it
+		return true
+	}
 	for _, n := range s.observers() {
 		if slices.Contains([]string{"mounts", "namespaces", "routes", "listing"}, n) {
 			return true

@@ -17,6 +17,7 @@ import (
 type descriptors struct {
 	looks int
 	seen  map[string]int // in how many looks
+	first map[string]int // in which look for the first time
 }
 
 // add takes the descriptors of a process (proc_pid_fd(5), proc_pid_fdinfo(5)).
@@ -43,19 +44,22 @@ func (d *descriptors) add(dir string, t runsc.Traces) {
 	}
 	d.looks++
 	if d.seen == nil {
-		d.seen = map[string]int{}
+		d.seen, d.first = map[string]int{}, map[string]int{}
 	}
 	for k := range now {
-		d.seen[k]++
+		if d.seen[k]++; d.seen[k] == 1 {
+			d.first[k] = d.looks
+		}
 	}
 }
 
-// text is those that were open in most looks, in order, in one line: a pidfd for
-// a moment would be a difference between any two runs.
+// text is those that were open in most looks since the first that showed them, in
+// order, in one line: a pidfd for a moment would be a difference between any two
+// runs, and so would be what is opened late.
 func (d *descriptors) text() string {
 	var out []string
 	for k, n := range d.seen {
-		if 2*n > d.looks {
+		if 2*n > d.looks-d.first[k]+1 && (n > 1 || d.looks == 1) {
 			out = append(out, k)
 		}
 	}
