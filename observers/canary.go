@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -167,7 +168,9 @@ func (c *Canary) groupsOf(pid int) (string, error) {
 	dir := filepath.Join(c.host.Proc, strconv.Itoa(pid))
 	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
 	if err == nil {
-		_, err = os.Readlink(filepath.Join(dir, "exe"))
+		if _, e := os.Readlink(filepath.Join(dir, "exe")); errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
 	}
 	return string(groups), err
 }

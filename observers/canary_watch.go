@@ -12,8 +12,9 @@ import (
 //
 //   - "opens" and "reads": by processes in the job's cgroup or below it,
 //   - "other": opens by everybody else, the harness and other jobs included,
-//   - "unattributed": events of a process that had ended before it could be
-//     looked up and was in no sample; each is in Found as well.
+//   - "unattributed": reads by a process that had ended before it could be
+//     looked up and was in no sample; each is in Found as well, and so are its
+//     opens.
 func (c *Canary) Watch(_ context.Context, s Subject) (Watch, error) {
 	if filepath.Clean("/"+s.Cgroup) == "/" {
 		return nil, errors.New("watch canaries: the job has no cgroup of its own")
@@ -59,7 +60,7 @@ func (w *canaryWatch) event(pid int, file string, seen accesses, groups string, 
 	case alive:
 		w.add("other", seen.opens)
 	default:
-		w.add("unattributed", seen.opens+seen.reads)
+		w.add("unattributed", seen.reads) // an open alone is what a refused attempt looks like
 		w.obs.Find(fmt.Sprintf("process %d, ended and unknown: %d opens, %d reads of %s", pid, seen.opens, seen.reads, file))
 	}
 }

@@ -29,7 +29,7 @@ func secretUnread() []reports.Want {
 		none("canary", "reads", "count", "no read of a canary by the sandbox or the gofer"),
 		{
 			Observer: "canary", Value: "unattributed", Moment: reports.Worst, Rule: reports.Exactly, Bound: 0, Unit: "count",
-			Breach: hostile.Blind, Words: "nobody at a canary whose cgroup could not be told any more",
+			Breach: hostile.Blind, Words: "no read of a canary by somebody whose cgroup could not be told any more",
 		},
 		none("secrets", "found", "count", "no secret of this run in stdout, stderr, artifacts or scratch"),
 	}
