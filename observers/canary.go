@@ -155,8 +155,14 @@ func (c *Canary) attribute(event unix.FanotifyEventMetadata) {
 	if int(event.Pid) == os.Getpid() && err == nil { // seen is what can also be attributed
 		c.own[file] = accesses{c.own[file].opens + seen.opens, c.own[file].reads + seen.reads}
 	}
+	// One that has ended and was in a sample of some job is that job's, and for
+	// every other job somebody else's.
+	pid, known := int(event.Pid), err == nil
 	for watch := range c.watches {
-		watch.event(int(event.Pid), file, seen, groups, err == nil)
+		known = known || watch.pids[pid]
+	}
+	for watch := range c.watches {
+		watch.event(pid, file, seen, groups, err == nil || known && !watch.pids[pid])
 	}
 }
 
