@@ -155,14 +155,18 @@ func (c *Canary) attribute(event unix.FanotifyEventMetadata) {
 	if int(event.Pid) == os.Getpid() && err == nil { // seen is what can also be attributed
 		c.own[file] = accesses{c.own[file].opens + seen.opens, c.own[file].reads + seen.reads}
 	}
-	// One that has ended and was in a sample of some job is that job's, and for
-	// every other job somebody else's.
-	pid, known := int(event.Pid), err == nil
+	c.tell(int(event.Pid), file, seen, groups, err == nil)
+}
+
+// tell hands what a process did to every watch. One that has ended and was in a
+// sample of some job is that job's, and for every other job somebody else's.
+func (c *Canary) tell(pid int, file string, seen accesses, groups string, alive bool) {
+	known := alive
 	for watch := range c.watches {
 		known = known || watch.pids[pid]
 	}
 	for watch := range c.watches {
-		watch.event(pid, file, seen, groups, err == nil || known && !watch.pids[pid])
+		watch.event(pid, file, seen, groups, alive || known && !watch.pids[pid])
 	}
 }
 

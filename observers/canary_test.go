@@ -115,3 +115,30 @@ func TestEndingProcessIsNobodys(t *testing.T) {
 		t.Errorf("a process without a program is in %q", groups)
 	}
 }
+
+// A job's process that has ended is that job's, and leaves no doubt about it with
+// the jobs beside it.
+func TestEndedProcessIsOneJobsAlone(t *testing.T) {
+	watch := func(cgroup string, pids ...int) *canaryWatch {
+		w := &canaryWatch{subject: Subject{Cgroup: cgroup}, pids: map[int]bool{}, obs: Observation{Values: map[string]Reading{}}}
+		for _, pid := range pids {
+			w.pids[pid] = true
+		}
+		return w
+	}
+	own, other := watch("/own", 9), watch("/other")
+	c := &Canary{watches: map[*canaryWatch]bool{own: true, other: true}}
+	c.tell(9, "/canary", accesses{1, 2}, "", false)
+	if got := own.obs.Values["reads"].Worst; got != 2 {
+		t.Errorf("its own job counts %d reads", got)
+	}
+	if got := other.obs.Values; got["unattributed"].Worst != 0 || got["reads"].Worst != 0 || got["other"].Worst != 1 {
+		t.Errorf("the job beside it counts %+v", got)
+	}
+	c.tell(10, "/canary", accesses{0, 1}, "", false)
+	for _, w := range []*canaryWatch{own, other} {
+		if got := w.obs.Values["unattributed"].Worst; got != 1 {
+			t.Errorf("%s: a read by nobody known counts %d", w.subject.Cgroup, got)
+		}
+	}
+}
