@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"tenwalls.dev/harness/internal/durable"
 )
 
 // Names of the files of one run in its folder.
@@ -66,10 +67,10 @@ func writeFiles(dir string, known []string, files map[string][]byte) (err error)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write files: %w", remedied(err))
+		return fmt.Errorf("write files: %w", durable.Remedied(err))
 	}
 	if err := removeStale(dir, known, files); err != nil {
-		return fmt.Errorf("write files: %w", remedied(err))
+		return fmt.Errorf("write files: %w", durable.Remedied(err))
 	}
 	temps := map[string]string{}
 	defer func() {
@@ -85,18 +86,18 @@ func writeFiles(dir string, known []string, files map[string][]byte) (err error)
 			temps[name] = temp
 		}
 		if err != nil {
-			return fmt.Errorf("write %s: %w", filepath.Join(dir, name), remedied(err))
+			return fmt.Errorf("write %s: %w", filepath.Join(dir, name), durable.Remedied(err))
 		}
 	}
 	for _, name := range names {
 		if err := os.Rename(temps[name], filepath.Join(dir, name)); err != nil {
 			// Some files may be this run's and some an earlier one's by now:
 			// nothing may vouch for that.
-			return fmt.Errorf("write files: %w", errors.Join(remedied(err), remove(dir, CapabilitiesFile, AttestationFile)))
+			return fmt.Errorf("write files: %w", errors.Join(durable.Remedied(err), remove(dir, CapabilitiesFile, AttestationFile)))
 		}
 		delete(temps, name)
 	}
-	return syncFolder(dir)
+	return durable.SyncFolder(dir)
 }
 
 // removeStale removes what an earlier run left and this one does not replace,
@@ -125,7 +126,7 @@ func removeStale(dir string, known []string, files map[string][]byte) error {
 	if err := remove(dir, stale...); err != nil {
 		return err
 	}
-	return syncFolder(dir)
+	return durable.SyncFolder(dir)
 }
 
 func remove(dir string, names ...string) error {
@@ -167,33 +168,7 @@ func WriteFile(path string, data []byte) error {
 		if temp != "" {
 			err = errors.Join(err, os.Remove(temp))
 		}
-		return fmt.Errorf("write %s: %w", path, remedied(err))
+		return fmt.Errorf("write %s: %w", path, durable.Remedied(err))
 	}
-	return syncFolder(dir)
-}
-
-// syncFolder makes renames and removals in dir survive a power cut (fsync(2)).
-func syncFolder(dir string) (err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	return nil
-}
-
-// remedied adds what can be done about an error of the file system.
-func remedied(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: free some space or choose another folder", err)
-	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: choose a folder that can be written", err)
-	case errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("%w: choose a folder, not a file", err)
-	}
-	return err
+	return durable.SyncFolder(dir)
 }

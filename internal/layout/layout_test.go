@@ -26,10 +26,10 @@ var may = map[string]struct {
 	"hostile/guest":     {[]string{"hostile"}, "the payload is small, and trusted by nobody"},
 	"observers":         {[]string{"internal/cgroup"}, "an observer knows neither the attempts nor the runner that it watches"},
 	"fixtures":          {[]string{"sandbox", "observers"}, "fixtures stand in the world and decide nothing"},
-	"internal/watch":    {[]string{"sandbox", "sandbox/runsc", "hostile", "reports", "fixtures", "internal/cgroup", "internal/yamlfile"}, "the daemon runs the suite as a child and judges nothing itself"},
-	"reports":           {[]string{"hostile", "observers", "internal/syscalls"}, "a report speaks the vocabulary and holds what observers measured"},
-	"reports/attest":    {[]string{"hostile"}, "who only verifies carries neither reports nor observers"},
-	"reports/history":   {[]string{"hostile", "reports", "sandbox/evidence"}, "the ledger tells of reports and knows nobody who makes one"},
+	"internal/watch":    {[]string{"sandbox", "sandbox/runsc", "hostile", "reports", "fixtures", "internal/cgroup", "internal/yamlfile", "internal/durable"}, "the daemon runs the suite as a child and judges nothing itself"},
+	"reports":           {[]string{"hostile", "observers", "internal/syscalls", "internal/durable"}, "a report speaks the vocabulary and holds what observers measured"},
+	"reports/attest":    {[]string{"hostile", "internal/durable"}, "who only verifies carries neither reports nor observers"},
+	"reports/history":   {[]string{"hostile", "reports", "sandbox/evidence", "internal/durable"}, "the ledger tells of reports and knows nobody who makes one"},
 	"reports/metrics":   {[]string{"hostile", "reports"}, "metrics tell of reports and the ledger, and know nobody who makes one"},
 }
 

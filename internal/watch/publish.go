@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"tenwalls.dev/harness/internal/durable"
+
 	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 )
@@ -68,7 +70,7 @@ func (p *Publisher) Withdraw() error {
 	if err != nil {
 		return fmt.Errorf("withdraw: %w", err)
 	}
-	if err := syncFolder(filepath.Dir(p.Path)); err != nil {
+	if err := durable.SyncFolder(filepath.Dir(p.Path)); err != nil {
 		return fmt.Errorf("withdraw: %w", err)
 	}
 	return nil
@@ -105,14 +107,5 @@ func replace(path string, data []byte, mode fs.FileMode) (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncFolder(dir)
-}
-
-// syncFolder makes renames and removals in dir survive a power cut (fsync(2)).
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncFolder(dir)
 }

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"tenwalls.dev/harness/internal/durable"
 )
 
 const (
@@ -163,7 +165,7 @@ func create(path string, mode fs.FileMode, block *pem.Block) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(remedied(err), os.Remove(path))
+			err = errors.Join(durable.Remedied(err), os.Remove(path))
 		}
 	}()
 	if err := pem.Encode(f, block); err != nil {
@@ -172,5 +174,5 @@ func create(path string, mode fs.FileMode, block *pem.Block) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return durable.SyncFolder(filepath.Dir(path))
 }

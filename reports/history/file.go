@@ -9,8 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"tenwalls.dev/harness/internal/durable"
 
 	"github.com/gofrs/flock"
 )
@@ -54,10 +55,10 @@ func (h *History) append(r record) (err error) {
 		err = f.Sync()
 	}
 	if err != nil { // what of it was written is taken back: the lock is ours
-		return errors.Join(remedied(err), f.Truncate(size))
+		return errors.Join(durable.Remedied(err), f.Truncate(size))
 	}
 	if errors.Is(before, fs.ErrNotExist) {
-		return syncFolder(dir)
+		return durable.SyncFolder(dir)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func (h *History) lock() (unlock func() error, err error) {
 	case errors.Is(err, context.DeadlineExceeded) || err == nil && !ok:
 		return nil, fmt.Errorf("lock %s: another process has held it for %s", l.Path(), lockWithin)
 	case err != nil:
-		return nil, fmt.Errorf("lock %s: %w", l.Path(), remedied(err))
+		return nil, fmt.Errorf("lock %s: %w", l.Path(), durable.Remedied(err))
 	}
 	return l.Close, nil
 }
@@ -149,28 +150,4 @@ func (h *History) read() (records []record, damage []string, err error) {
 		damage = append(damage, fmt.Sprintf("%s: ... and %d more damaged lines", h.path, more))
 	}
 	return records, damage, nil
-}
-
-// syncFolder makes the file's name survive a power cut (fsync(2)).
-func syncFolder(dir string) (err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	return nil
-}
-
-// remedied adds what can be done about an error of the file system.
-func remedied(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: free some space", err)
-	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: the state folder has to be writable", err)
-	}
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"tenwalls.dev/harness/internal/durable"
+
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/evidence"
 )
@@ -26,11 +28,11 @@ func (h *History) KeepGood(data []byte) (err error) {
 	dir := filepath.Dir(h.path)
 	temp, err := os.CreateTemp(dir, "."+goodFile+"-*")
 	if err != nil {
-		return fmt.Errorf("history: keep report: %w", remedied(err))
+		return fmt.Errorf("history: keep report: %w", durable.Remedied(err))
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("history: keep report: %w", errors.Join(remedied(err), os.Remove(temp.Name())))
+			err = fmt.Errorf("history: keep report: %w", errors.Join(durable.Remedied(err), os.Remove(temp.Name())))
 		}
 	}()
 	_, err = temp.Write(data)
@@ -44,7 +46,7 @@ func (h *History) KeepGood(data []byte) (err error) {
 	if err := os.Rename(temp.Name(), good); err != nil {
 		return err
 	}
-	return syncFolder(dir)
+	return durable.SyncFolder(dir)
 }
 
 // Report reads the report of a run from where that run put it, or from the copy
