@@ -10,7 +10,7 @@ type Deceit string
 
 // Deceits.
 const (
-	DeceitIdle      Deceit = "idle"      // exits with 0 and does nothing, as true(1)
+	DeceitIdle      Deceit = "idle"      // does nothing, as true(1), and exits with 0 after the lingering it was ordered
 	DeceitUnreached Deceit = "unreached" // claims the expected refusal and never reaches the act
 	DeceitNameless  Deceit = "nameless"  // makes the attempt and claims without the run's nonce
 	DeceitLie       Deceit = "lie"       // makes the attempt and claims the expected refusal, whatever came of it

@@ -119,56 +119,31 @@ func allowedOpen(h Host, m *hostMounts, job map[int]*mountinfo.Info, o openThing
 }
 
 // runtimeOwn is the list of what a runsc keeps open that leads to nothing of
-// the host, each with its reason.
+// the host, each with its reason. What is closed before its file system was
+// asked has the benefit of its name and kind.
 func runtimeOwn(h Host, o openThing) bool {
-	path := filepath.Join(h.Proc, o.proc, o.ref)
 	kind := o.stat.Mode & unix.S_IFMT
-	switch {
-	case kind == unix.S_IFCHR:
+	if kind == unix.S_IFCHR {
 		// /dev/null stands in for the standard streams (null(4): 1, 3).
 		return o.stat.Rdev_major == 1 && o.stat.Rdev_minor == 3
+	}
+	var own func(nature) bool
+	switch {
 	case strings.HasPrefix(o.link, "/memfd:") && o.stat.Nlink == 0:
 		// Guest memory and rings: memory files have no place in any folder.
-		return onFilesystem(path, unix.TMPFS_MAGIC)
+		own = func(n nature) bool { return n.on(unix.TMPFS_MAGIC) }
 	case kind == unix.S_IFREG && (strings.HasSuffix(o.link, "/cpu.cfs_quota_us") || strings.HasSuffix(o.link, "/cpu.cfs_period_us") || strings.HasSuffix(o.link, "/cpu.max")):
 		// Go's runtime watches its processor quota (GOMAXPROCS, Go 1.25).
-		return onFilesystem(path, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC) && !openedForWriting(path)
+		own = func(n nature) bool { return n.on(unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC) && !n.writing }
 	case kind == unix.S_IFDIR && o.stat.Mode&0o777 == 0o500:
 		// The gofer opens its own descriptors again through /proc/PID/fd, the
 		// only kind of proc folder with mode 0500.
-		return onFilesystem(path, unix.PROC_SUPER_MAGIC)
-	}
-	return false
-}
-
-func onFilesystem(path string, magics ...int64) bool {
-	var st unix.Statfs_t
-	if unix.Statfs(path, &st) != nil {
+		own = func(n nature) bool { return n.on(unix.PROC_SUPER_MAGIC) }
+	default:
 		return false
 	}
-	for _, magic := range magics {
-		if int64(st.Type) == magic {
-			return true
-		}
-	}
-	return false
-}
-
-// openedForWriting reads the access mode of a descriptor at .../fd/N from its
-// flags (proc_pid_fdinfo(5), octal). One that can't be read counts as writable.
-func openedForWriting(fd string) bool {
-	folder, number := filepath.Split(fd)
-	info, err := os.ReadFile(strings.TrimSuffix(folder, "fd/") + "fdinfo/" + number)
-	if err != nil {
-		return true
-	}
-	_, rest, _ := strings.Cut(string(info), "flags:")
-	line, _, _ := strings.Cut(rest, "\n")
-	var flags int
-	if _, err := fmt.Sscanf(strings.TrimSpace(line), "%o", &flags); err != nil {
-		return true
-	}
-	return flags&unix.O_ACCMODE != unix.O_RDONLY
+	n, err := o.nature(h)
+	return errors.Is(err, errChanged) || err == nil && own(n)
 }
 
 // runtimeFiles reads from the runtime's arguments which host files it works

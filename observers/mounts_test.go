@@ -251,13 +251,17 @@ func TestRuntimeOwnFiles(t *testing.T) {
 		folder + "/cpu.max": false, folder + "/closed": false, folder + "/memfd:x": false,
 	} {
 		h := Host{Proc: t.TempDir()}
-		plant(t, h.Proc, map[string]string{"7/fd/3": "-> " + target})
+		plant(t, h.Proc, map[string]string{"7/fd/3": "-> " + target, "7/fdinfo/3": "flags:\t0100000\n"})
 		things, err := openThings(h, "7")
 		if err != nil || len(things) != 1 {
 			t.Fatalf("%s: %v, %v", target, things, err)
 		}
 		if got := runtimeOwn(h, things[0]); got != want {
 			t.Errorf("%s: got %v", target, got)
+		}
+		plant(t, h.Proc, map[string]string{"7/fdinfo/3": "flags:\t0100000\nino:\t1\n"}) // of another file by now
+		if _, err := things[0].nature(h); !errors.Is(err, errChanged) {
+			t.Errorf("%s: got %v", target, err)
 		}
 	}
 }

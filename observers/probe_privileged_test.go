@@ -170,7 +170,9 @@ exec "$runsc" --root "$state" --network=none --ignore-cgroups "$@" run --bundle 
 // the one hierarchy (v2), removed at the end of the test.
 func makeTestCgroup(t *testing.T, cgroup string) (folders []string) {
 	roots := []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"}
-	if onFilesystem("/sys/fs/cgroup", unix.CGROUP2_SUPER_MAGIC) {
+	var st unix.Statfs_t
+	must(t, unix.Statfs("/sys/fs/cgroup", &st))
+	if int64(st.Type) == unix.CGROUP2_SUPER_MAGIC {
 		roots = []string{"/sys/fs/cgroup"}
 	}
 	for _, root := range roots {

@@ -183,19 +183,19 @@ func heldBlocks(h Host, pids []int) (map[inode]int64, error) {
 			return held, err
 		}
 		for _, thing := range things {
-			path := h.Proc + "/" + thing.proc + "/" + thing.ref
-			if thing.stat.Mode&unix.S_IFMT != unix.S_IFREG || !openedForWriting(path) {
+			if thing.stat.Mode&unix.S_IFMT != unix.S_IFREG {
 				continue
 			}
-			var st unix.Statfs_t
-			err := unix.Statfs(path, &st)
-			if errors.Is(err, fs.ErrNotExist) {
+			n, err := thing.nature(h)
+			if errors.Is(err, errChanged) {
 				continue // closed since: it holds nothing
 			}
-			if err == nil && unbacked(int64(st.Type)) {
-				continue
+			if err != nil {
+				return held, err
 			}
-			held[inode{thing.stat.Dev_major, thing.stat.Dev_minor, thing.stat.Ino}] = int64(thing.stat.Blocks) * 512
+			if n.writing && !unbacked(n.magic) {
+				held[thing.inode()] = int64(thing.stat.Blocks) * 512
+			}
 		}
 	}
 	return held, nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const filesystemTypes = "nodev\tproc\nnodev\ttmpfs\n\text4\n\txfs\n\tsquashfs\nnodev\tzfs\n"
@@ -42,9 +44,9 @@ func TestHeldBlocksAreThoseOpenForWriting(t *testing.T) {
 	text := strings.Repeat("x", 1<<16)
 	plant(t, folder, map[string]string{"written": text, "read": text, "same": "-> written"})
 	plant(t, h.Proc, map[string]string{
-		"7/fd/3": "-> " + folder + "/written", "7/fdinfo/3": "pos:\t0\nflags:\t0100001\nmnt_id:\t27\n",
-		"7/fd/4": "-> " + folder + "/read", "7/fdinfo/4": "pos:\t0\nflags:\t0100000\nmnt_id:\t27\n",
-		"7/fd/5": "-> " + folder + "/same", "7/fdinfo/5": "pos:\t0\nflags:\t0100002\nmnt_id:\t27\n",
+		"7/fd/3": "-> " + folder + "/written", "7/fdinfo/3": "pos:\t0\nflags:\t0100001\n",
+		"7/fd/4": "-> " + folder + "/read", "7/fdinfo/4": "pos:\t0\nflags:\t0100000\n",
+		"7/fd/5": "-> " + folder + "/same", "7/fdinfo/5": "pos:\t0\nflags:\t0100002\n",
 		"7/fd/6": "-> " + folder, "7/fdinfo/6": "flags:\t0100002\n",
 		"7/fd/7": "-> pipe:[1]", "7/fd/8": "-> /dev/null",
 	})
@@ -126,5 +128,66 @@ func TestSpaceWatchIsLostWithItsFilesystem(t *testing.T) {
 	w.Sample()
 	if seen := w.Stored(); seen.Lost == "" || seen.Samples != 2 || seen.Values["free "+gone].Before == 0 {
 		t.Errorf("got %+v", seen)
+	}
+}
+
+// A number that is given again while it is looked at must not make one file out
+// of two: blocks of a file in memory, on the file system of another.
+func TestHeldBlocksAreOfOneFile(t *testing.T) {
+	memory, err := unix.MemfdCreate("written", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := unix.Open("space_test.go", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turned, err := unix.Dup(stored)
+	if err == nil {
+		err = unix.Fallocate(memory, 0, 0, 1<<20)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []inode
+	for _, fd := range []int{memory, stored} {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			t.Fatal(err)
+		}
+		ours = append(ours, inode{unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino})
+	}
+	stop, ended := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			for _, fd := range []int{memory, stored} {
+				if err := unix.Dup3(fd, turned, unix.O_CLOEXEC); err != nil {
+					ended <- err
+					return
+				}
+			}
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+		}
+	}()
+	for range 2000 {
+		held, err := heldBlocks(Host{Proc: "/proc"}, []int{os.Getpid()})
+		if err != nil || held[ours[0]] > 0 || held[ours[1]] > 0 {
+			t.Errorf("got %v, %v", held, err)
+			break
+		}
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, fd := range []int{memory, stored, turned} {
+		if err := unix.Close(fd); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -78,6 +78,7 @@ func main() {
 		os.Exit(2)
 	}
 	if deceitOf(order) == hostile.DeceitIdle {
+		linger(order)
 		return
 	}
 	copies, err := openCopies(order)
