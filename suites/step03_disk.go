@@ -78,5 +78,8 @@ var _ = place(
 	})
 
 func scratchSize(s *Scene) map[string]string {
-	return map[string]string{"scratch_bytes": text(s.Limits().ScratchBytes), "output_bytes": text(s.Limits().OutputBytes)}
+	return map[string]string{
+		"scratch_bytes": text(s.Limits().ScratchBytes), "output_bytes": text(s.Limits().OutputBytes),
+		"hold_ms": text(s.within(10 * sampleLatest).Milliseconds()), // samples come late on a busy machine
+	}
 }

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Parameters: "open_dir", the folder of mode 0777 on the root file system. No
+// Parameters: "open_dir", the folder of mode 0777 on the root file system, and
+// "hold_ms", how long what was written stays (not at all when missing). No
 // byte is granted in these places, so that the first step that is written shows
 // that the wall fell. The count of every claim is bytes.
 var (
@@ -50,5 +51,6 @@ func fillClosed(p *Probe, dir string) {
 	}
 	p.Happened(call, size, fmt.Sprintf("no byte granted here; then %s", errnoName(errnoOf(err))))
 	// What was written stays for a moment, so that the host can see it too.
-	unix.Nanosleep(&unix.Timespec{Nsec: 150e6}, nil) //nolint:errcheck,gosec // the claim is made
+	span := unix.NsecToTimespec(numberOr(p, "hold_ms", 0) * 1e6)
+	unix.Nanosleep(&span, nil) //nolint:errcheck,gosec // the claim is made
 }

@@ -36,7 +36,7 @@
 //	uid, hostname            what the profile gives; "65534" and "sandbox" when missing
 //	suid                     path of a copy of the payload, mode 4755 of root; privileges/no-new-privs and privileges/set-uid-behind
 //	deceit, expected:A/R     a mutated payload, see deceit.go; honest when missing
-//	hold_ms                  how long a processes route keeps what is beyond the grant; 0 when missing
+//	hold_ms                  how long a processes or disk route keeps what is beyond the grant; 0 when missing
 //	per_parent               how many children one task of a processes route makes at most; no limit when missing
 //	neighbour_name           a name that only the neighbour's files bear; neighbour/walk and neighbour/processes
 //	neighbour_path           host path of the neighbour's folder; neighbour/known-path
