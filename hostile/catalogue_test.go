@@ -37,7 +37,7 @@ func TestCatalogueNames(t *testing.T) {
 	}
 	want := []string{
 		"step 1 credentials", "step 2 connection", "step 3 disk", "step 4 processes", "step 5 processor", "step 6 memory",
-		"step 7 outside", "step 8 neighbour", "step 9 metadata", "step 10 leftover", "contract artifacts", "contract census",
+		"step 7 outside", "step 8 neighbour", "step 9 metadata", "step 10 leftover", "contract artifacts", "contract boot", "contract census",
 		"contract identity", "contract limits", "contract namespaces", "contract output", "contract privileges", "contract wallclock",
 	}
 	if !slices.Equal(got, want) {

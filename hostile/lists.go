@@ -12,7 +12,7 @@ var kinds = []Kind{
 var places = []Place{
 	FileOwnership, EntryPointFilter, ScratchQuota, ScratchMount, ProcessCap, ProcessorCap, ProcessLimit,
 	JobMemoryCgroup, ReadOnlyMount, MountTable, RouteTable, ProcessGroup, WallClock, OutputBound,
-	ArtifactBound, Descriptors, Environment, ProcessCredentials, OwnNamespaces, GuestKernel, Unknown,
+	ArtifactBound, Descriptors, Environment, ProcessCredentials, OwnNamespaces, RunnersOrder, GuestKernel, Unknown,
 }
 
 // Kinds returns every kind, in a fixed order.

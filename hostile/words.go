@@ -79,8 +79,9 @@ const (
 	Environment        Place = "environment"
 	ProcessCredentials Place = "process credentials" // identity, capabilities, no_new_privs (credentials(7))
 	OwnNamespaces      Place = "namespaces"
-	GuestKernel        Place = "guest kernel" // the runtime's kernel has no such act at all
-	Unknown            Place = "unknown"      // the refusal came, and nothing told where
+	RunnersOrder       Place = "runner's order" // the flags and the bundle that the runner gave the runtime
+	GuestKernel        Place = "guest kernel"   // the runtime's kernel has no such act at all
+	Unknown            Place = "unknown"        // the refusal came, and nothing told where
 )
 
 // Refusal is a named refusal at a named place. The zero value means that none

@@ -52,7 +52,7 @@ func TestControlsPassHere(t *testing.T) {
 	s := reexec{h}
 	for _, o := range []Observer{
 		NewProcessor(h, prefix, s), NewMemory(h, prefix, s), NewOOM(h, prefix, s),
-		NewBystander(h, s), NewTasks(h, prefix, s), NewProcesses(h, prefix, s),
+		NewBystander(h, s), NewTasks(h, prefix, s), NewProcesses(h, prefix, s), NewBoot(h, prefix, s),
 	} {
 		t.Run(o.Name(), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -151,7 +148,7 @@ func (c *Canary) attribute(event unix.FanotifyEventMetadata) {
 	if event.Mask&unix.FAN_ACCESS != 0 {
 		seen.reads = 1
 	}
-	groups, err := c.groupsOf(int(event.Pid))
+	groups, err := groupsOf(c.host, int(event.Pid))
 	if int(event.Pid) == os.Getpid() && err == nil { // seen is what can also be attributed
 		c.own[file] = accesses{c.own[file].opens + seen.opens, c.own[file].reads + seen.reads}
 	}
@@ -168,21 +165,6 @@ func (c *Canary) tell(pid int, file string, seen accesses, groups string, alive 
 	for watch := range c.watches {
 		watch.event(pid, file, seen, groups, alive || known && !watch.pids[pid])
 	}
-}
-
-// groupsOf reads the cgroups of a process that acted. One that is ending has let
-// go of its program and then of its cgroup, and is shown in the root's until it
-// is reaped (kernel/exit.c, do_exit: exit_mm before cgroup_exit; cgroups(7)), so
-// what has no program any more is nobody's.
-func (c *Canary) groupsOf(pid int) (string, error) {
-	dir := filepath.Join(c.host.Proc, strconv.Itoa(pid))
-	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
-	if err == nil {
-		if _, e := os.Readlink(filepath.Join(dir, "exe")); errors.Is(e, fs.ErrNotExist) {
-			err = e
-		}
-	}
-	return string(groups), err
 }
 
 // parseFanotify reads a buffer of events (fanotify(7), "Reading fanotify events").

@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -95,24 +94,21 @@ func TestCanaryEventsAreAttributed(t *testing.T) {
 // A process that is ending is shown in the root's cgroup: it is nobody's, and
 // not somebody else's.
 func TestEndingProcessIsNobodys(t *testing.T) {
-	proc := t.TempDir()
-	c := &Canary{host: Host{Proc: proc}}
-	for pid, exe := range map[string]bool{"7": true, "8": false} {
-		dir := filepath.Join(proc, pid)
-		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "cgroup"), []byte("0::/\n"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		if exe {
-			if err := os.Symlink("/bin/true", filepath.Join(dir, "exe")); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if groups, err := c.groupsOf(7); err != nil || groups != "0::/\n" {
+	h := Host{Proc: t.TempDir()}
+	const rest = " 0 -1 %s 0 0 0 0 0 0 0 0 20 0 1 0 100\n"
+	plant(t, h.Proc, map[string]string{
+		"7/cgroup": "0::/\n", "7/stat": "7 (cat) S 1 7 7" + strings.Replace(rest, "%s", "4194304", 1),
+		"8/cgroup": "0::/\n", "8/stat": "8 (cat) R 1 8 8" + strings.Replace(rest, "%s", "4194308", 1),
+		"9/cgroup": "0::/\n",
+	})
+	if groups, err := groupsOf(h, 7); err != nil || groups != "0::/\n" {
 		t.Errorf("a live process is in %q: %v", groups, err)
 	}
-	if groups, err := c.groupsOf(8); err == nil {
-		t.Errorf("a process without a program is in %q", groups)
+	if groups, err := groupsOf(h, 8); !errors.Is(err, errEnding) {
+		t.Errorf("an ending process is in %q: %v", groups, err)
+	}
+	if groups, err := groupsOf(h, 9); err == nil {
+		t.Errorf("a process that ended meanwhile is in %q", groups)
 	}
 }
 

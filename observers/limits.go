@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tenwalls.dev/harness/internal/cgroup"
@@ -131,15 +130,11 @@ func (w *limitsWatch) Sample() {
 	}
 	var inside, outside int64
 	for _, pid := range pids {
-		dir := filepath.Join(w.host.Proc, strconv.Itoa(pid))
-		groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
-		if err == nil { // one that is ending is shown in the root's group
-			_, err = os.Readlink(filepath.Join(dir, "exe"))
-		}
+		groups, err := groupsOf(w.host, pid)
 		if err != nil {
 			continue
 		}
-		if where := astray(string(groups), w.cgroup, w.tree.Version()); where != "" {
+		if where := astray(groups, w.cgroup, w.tree.Version()); where != "" {
 			outside++
 			w.found = fmt.Sprintf("process %d of the job is elsewhere: %s", pid, where)
 			continue

@@ -22,7 +22,10 @@ func TestMain(m *testing.M) {
 type reexec struct{ host Host }
 
 func (r reexec) Spawn(_ context.Context, c Child) (*os.Process, error) {
-	cmd := exec.Command("/proc/self/exe", c.Mark)
+	cmd := exec.Command("/proc/self/exe", append([]string{c.Mark}, c.Args...)...)
+	if c.Name != "" {
+		cmd.Args[0] = c.Name
+	}
 	cmd.Env = []string{actVar + "=" + c.Act}
 	if c.Stdio != nil {
 		cmd.Stdin = c.Stdio

@@ -47,6 +47,7 @@ type Subject struct {
 	Scratch   string   // the host folder or mount point behind the job's scratch, empty when there is none
 	Inputs    string   // the host folder behind the job's inputs, empty when it has none
 	Grants    []string // host paths that the job was granted: root file system, inputs, scratch
+	Order     Order    // what the runner told the runtime
 }
 
 // Reading is one number over a job's life. Worst is the extreme that matters

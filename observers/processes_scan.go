@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,6 +185,31 @@ func parseStat(data []byte) (p process, err error) {
 		}
 	}
 	return p, errors.New("cut short")
+}
+
+// errEnding says that a process is on its way out.
+var errEnding = errors.New("the process is ending")
+
+// groupsOf reads /proc/PID/cgroup of a process that is not ending. One that is
+// counts as in the root of every hierarchy of version 1 from its first step out
+// on, while it still has its memory and its files (kernel/cgroup/cgroup.c,
+// proc_cgroup_show, and kernel/exit.c, do_exit), so that it says nothing of where
+// the process was.
+func groupsOf(h Host, pid int) (string, error) {
+	dir := filepath.Join(h.Proc, strconv.Itoa(pid))
+	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	if err != nil {
+		return "", err
+	}
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return "", err
+	}
+	p, err := parseStat(stat)
+	if err == nil && p.exiting {
+		err = errEnding
+	}
+	return string(groups), err
 }
 
 // memberOf says whether a /proc/PID/cgroup, lines of id:controllers:path, names

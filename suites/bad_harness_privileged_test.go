@@ -210,3 +210,32 @@ func TestInterruptedRun(t *testing.T) {
 		groundIsClear(t, cfg)
 	}
 }
+
+// A program in the runtime's place that hands on to the real one, with a flag
+// more or with a hook in the bundle, is noticed: it lowers a wall that no attempt
+// of the ten may reach.
+func TestProgramInTheRuntimesPlace(t *testing.T) {
+	real := badConfig(t).Runtime.Path
+	for route, body := range map[string]string{
+		"flags":     `exec ` + real + ` --host-uds=all --host-fifo=open "$@"`,
+		"container": `for a in "$@"; do case $a in --bundle=*) sed -i 's#"root": {#"hooks": {"poststop": [{"path": "/bin/true"}]}, "root": {#' "${a#--bundle=}/config.json";; esac; done; exec ` + real + ` "$@"`,
+	} {
+		t.Run(route, func(t *testing.T) {
+			cfg := broken(t, body)
+			rep, err := Run(t.Context(), Options{Config: cfg, Version: "test", Select: func(tr *Trial) bool { return tr.Attempt == hostile.Boot }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tr := range rep.Trials {
+				want := hostile.Held
+				if tr.Route == route {
+					want = hostile.Fell
+				}
+				if tr.Verdict != want {
+					t.Errorf("%s: %s: %s", tr.ID, tr.Verdict, tr.Reason)
+				}
+			}
+			groundIsClear(t, cfg)
+		})
+	}
+}

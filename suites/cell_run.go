@@ -112,7 +112,7 @@ func (s *sitting) lingers() bool {
 		return true
 	}
 	for _, n := range s.observers() {
-		if slices.Contains([]string{"mounts", "namespaces", "routes", "listing"}, n) {
+		if slices.Contains([]string{"mounts", "namespaces", "routes", "listing", "boot"}, n) {
 			return true
 		}
 	}

@@ -105,6 +105,25 @@ func init() {
 	beside("outside", limited("tasks", hostile.ProcessCap, grantHostTasks, "tasks", "tasks of the job's cgroup limited as configured"))
 }
 
+func booted(route, seen, value, words string) Trial {
+	return Trial{
+		Attempt: hostile.Boot, Route: route, By: reports.ByHost, Expected: hostile.Refusal{Kind: hostile.InForce, Place: hostile.RunnersOrder},
+		Source: "a line of configuration is believed until somebody observes it: the sandbox that runs is the one that was ordered",
+		Wants: []reports.Want{
+			none("boot", value, "count", words),
+			{
+				Observer: "boot", Value: seen, Moment: reports.Worst, Rule: reports.AtLeast, Bound: 1, Unit: "count",
+				Breach: hostile.Blind, Words: "what the runtime runs with was read",
+			},
+		},
+	}
+}
+
+func init() {
+	beside("outside", booted("flags", "processes", "flags", "no flag of the runtime otherwise than ordered"))
+	beside("outside", booted("container", "containers", "container", "no field of the container's configuration otherwise than ordered"))
+}
+
 func userNamespace(route, source string) Trial {
 	return Trial{Attempt: hostile.Privileges, Route: route, Expected: filterRefuses, By: reports.ByClaim, Source: source}
 }

@@ -66,6 +66,7 @@ func openEyes(s *Scene, wanted map[string]bool) (*eyes, error) {
 		"tasks":      func() (observers.Observer, error) { return observers.NewTasks(at("tasks"), prefix, spawn), nil },
 		"processor":  func() (observers.Observer, error) { return observers.NewProcessor(at("processor"), prefix, spawn), nil },
 		"limits":     func() (observers.Observer, error) { return observers.NewLimits(at("limits"), prefix), nil },
+		"boot":       func() (observers.Observer, error) { return observers.NewBoot(at("boot"), prefix, spawn), nil },
 		"memory":     func() (observers.Observer, error) { return observers.NewMemory(at("memory"), prefix, spawn), nil },
 		"oom":        func() (observers.Observer, error) { return e.oom(s, at("oom"), spawn) },
 		"bystander":  func() (observers.Observer, error) { return observers.NewBystander(at("bystander"), spawn), nil },

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/reports"
@@ -88,6 +90,20 @@ var (
 			turns(hostile.Fell, "step-05/processor/*", "host: limits outside"),
 			turns(hostile.Fell, "step-06/memory/*", "host: limits outside"),
 		},
+	})
+	_ = mutate(Mutant{
+		Name: "boot-flag", Title: "the runtime is started with one flag more than the runner ordered", Of: hostile.Boot, Part: reports.PartWall, Source: listedBeyond,
+		Cells:     []string{"outside"},
+		Walls:     func(_ *Scene, _ *Cell, w *runsc.Walls) { w.UnsaidFlags = []string{"--host-fifo=open"} },
+		Predicted: []Prediction{turns(hostile.Fell, "contract/boot/flags", "host: boot flags")},
+	})
+	_ = mutate(Mutant{
+		Name: "boot-hook", Title: "the bundle has a hook that the runner did not write", Of: hostile.Boot, Part: reports.PartWall, Source: listedBeyond,
+		Cells: []string{"outside"},
+		Walls: func(_ *Scene, _ *Cell, w *runsc.Walls) {
+			w.UnsaidSpec = func(s *specs.Spec) { s.Hooks = &specs.Hooks{Poststop: []specs.Hook{{Path: "/bin/true"}}} }
+		},
+		Predicted: []Prediction{turns(hostile.Fell, "contract/boot/container", "host: boot container")},
 	})
 	_ = mutate(Mutant{
 		Name: "entry-point-added", Title: "the filter lets one more call through", Of: hostile.Census, Part: reports.PartWall, Source: listedBeyond,

@@ -152,6 +152,7 @@ var watchers = []struct {
 	{"oom", []string{"memory-anonymous"}},
 	{"bystander", []string{"memory-anonymous"}},
 	{"limits", []string{"outside", "processes"}},
+	{"boot", []string{"outside"}},
 	{"mounts", []string{"outside", "neighbour-walk"}},
 	{"namespaces", []string{"outside"}},
 	{"trees", []string{"outside"}},

@@ -34,7 +34,10 @@ type watching struct {
 // lost: the judge makes it blind.
 func (e *eyes) arm(ctx context.Context, names []string, place string, t runsc.Traces) *watching {
 	w := &watching{watches: map[string]observers.Watch{}, lost: map[string]string{}, stop: make(chan struct{})}
-	subject := observers.Subject{Place: place, Cgroup: t.Cgroup, Container: t.Container, Scratch: t.Scratch, Inputs: t.Inputs, Grants: t.Grants}
+	subject := observers.Subject{
+		Place: place, Cgroup: t.Cgroup, Container: t.Container, Scratch: t.Scratch, Inputs: t.Inputs, Grants: t.Grants,
+		Order: observers.Order{Flags: t.Flags, Bundle: t.Bundle, Config: t.Config, State: t.Root},
+	}
 	for _, n := range names {
 		o, ok := e.all[n]
 		if !ok {

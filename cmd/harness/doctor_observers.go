@@ -71,6 +71,7 @@ var remedies = map[string]string{
 	"processor":  controllers,
 	"memory":     controllers,
 	"limits":     controllers,
+	"boot":       controllers,
 	"processes":  controllers,
 	"bystander":  controllers,
 	"oom":        "a readable kernel log (/dev/kmsg, CAP_SYSLOG) of this machine, not a container's",

@@ -69,7 +69,10 @@ func (s Spawner) Spawn(ctx context.Context, c observers.Child) (*os.Process, err
 	if c.Mark != "" {
 		args = append(args, c.Mark)
 	}
-	cmd := Command(c.Act, args...)
+	cmd := Command(c.Act, append(args, c.Args...)...)
+	if c.Name != "" {
+		cmd.Args[0] = c.Name
+	}
 	if c.Stdio != nil {
 		cmd.Stdin = c.Stdio
 	}

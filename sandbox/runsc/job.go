@@ -2,6 +2,7 @@ package runsc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -110,7 +111,7 @@ func (x *execution) place() error {
 	if err != nil {
 		return fmt.Errorf("image %s: %w", x.job.Image, err)
 	}
-	if err := writeBundle(x.dirs.bundle, x.walls.spec(x.job, rootfs, x.dirs)); err != nil {
+	if err := x.writeBundle(rootfs); err != nil {
 		return err
 	}
 	x.group, err = x.r.cgroups.Create(x.rec.Cgroup, cgroup.Limits{
@@ -126,6 +127,19 @@ func (x *execution) place() error {
 		x.traces.Grants = append(x.traces.Grants, x.traces.Inputs)
 	}
 	return nil
+}
+
+// writeBundle writes the job's bundle, and notes what the runtime is ordered.
+func (x *execution) writeBundle(rootfs string) (err error) {
+	spec := x.walls.spec(x.job, rootfs, x.dirs)
+	x.traces.Flags, x.traces.Bundle = x.flags(), x.dirs.bundle
+	if x.traces.Config, err = json.Marshal(spec); err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	if x.walls.UnsaidSpec != nil {
+		x.walls.UnsaidSpec(spec)
+	}
+	return writeBundle(x.dirs.bundle, spec)
 }
 
 // mountScratch mounts the job's one writable folder: a tmpfs of the granted
@@ -274,10 +288,9 @@ func (x *execution) started() bool {
 
 const pidFile = "init.pid"
 
-// command is the call of the runtime. Its environment is empty but for PATH:
-// nothing of the runner's own may reach the job.
-func (x *execution) command() *exec.Cmd {
-	args := []string{
+// flags are the runtime's, before its command.
+func (x *execution) flags() []string {
+	flags := []string{
 		"--root=" + x.dirs.root,
 		"--platform=" + x.r.cfg.Runtime.Platform,
 		"--network=" + x.walls.Network,
@@ -287,15 +300,21 @@ func (x *execution) command() *exec.Cmd {
 		"--log-format=json",
 	}
 	if x.walls.Filter != nil {
-		args = append(args, "--oci-seccomp")
+		flags = append(flags, "--oci-seccomp")
 	}
 	if x.walls.SetUID {
-		args = append(args, "--allow-suid")
+		flags = append(flags, "--allow-suid")
 	}
 	if x.walls.RootOverlay != "" {
-		args = append(args, "--overlay2="+x.walls.RootOverlay)
+		flags = append(flags, "--overlay2="+x.walls.RootOverlay)
 	}
-	args = append(args, x.r.cfg.Runtime.Flags...)
+	return append(flags, x.r.cfg.Runtime.Flags...)
+}
+
+// command is the call of the runtime. Its environment is empty but for PATH:
+// nothing of the runner's own may reach the job.
+func (x *execution) command() *exec.Cmd {
+	args := append(x.flags(), x.walls.UnsaidFlags...)
 	args = append(args, "run", "--bundle="+x.dirs.bundle, "--pid-file="+filepath.Join(x.dirs.root, pidFile), x.traces.Container)
 	cmd := exec.Command(x.r.cfg.Runtime.Path, args...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}

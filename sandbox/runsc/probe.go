@@ -30,6 +30,11 @@ type Traces struct {
 	Image     string   // root file system
 	Grants    []string // every host path that the job was granted
 	PID       int      // of the runtime's command, from Started on
+
+	// What the runtime is ordered, from Placed on.
+	Flags  []string // before its command
+	Bundle string   // folder of the bundle
+	Config []byte   // the bundle's config.json
 }
 
 // Probe is how the harness looks at one job while the runner runs it. Its

@@ -3,6 +3,8 @@ package runsc
 import (
 	"time"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"tenwalls.dev/harness/sandbox"
 )
 
@@ -41,6 +43,11 @@ type Walls struct {
 	// own, by OCI name.
 	Shared map[string]string
 	Mounts []Mount // beyond the profile's own
+
+	// What the runtime is given beyond what [Traces] say that it is ordered, as a
+	// program in its place could do it. No configuration does.
+	UnsaidFlags []string
+	UnsaidSpec  func(*specs.Spec)
 }
 
 // Mount is one more bind mount.
