@@ -239,3 +239,23 @@ func TestProgramInTheRuntimesPlace(t *testing.T) {
 		})
 	}
 }
+
+// The link counts for every job beside it, so the two cells that it is watched
+// for do not sit at the same time.
+func TestOneCellOnTheLinkAtATime(t *testing.T) {
+	cfg := badConfig(t)
+	rep, err := Run(t.Context(), Options{Config: cfg, Version: "test", Select: func(tr *Trial) bool {
+		return tr.Principal() && (tr.Attempt == hostile.Connection || tr.Attempt == hostile.Metadata)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Trials) != 2 {
+		t.Fatalf("%d trials", len(rep.Trials))
+	}
+	a, b := rep.Trials[0], rep.Trials[1]
+	ended := func(tr reports.Trial) time.Time { return tr.Started.Add(time.Duration(tr.DurationMS) * time.Millisecond) }
+	if a.Started.Before(ended(b)) && b.Started.Before(ended(a)) {
+		t.Errorf("%s sat from %s to %s, %s from %s to %s", a.ID, a.Started, ended(a), b.ID, b.Started, ended(b))
+	}
+}

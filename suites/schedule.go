@@ -40,6 +40,9 @@ func (r *run) sitAll(ctx context.Context, done func(*cellEvidence)) {
 	}
 	all := semaphore.NewWeighted(int64(2 * runtime.NumCPU()))
 	processors := semaphore.NewWeighted(int64(runtime.NumCPU()))
+	// The link counts for all jobs in the run's network namespace: those that it
+	// is watched for come one after another, so that it counts for one of them.
+	var link sync.Mutex
 	for _, c := range rest {
 		if c.waits() {
 			wg.Go(func() { done(r.sitting(c).run(ctx)) })
@@ -50,6 +53,10 @@ func (r *run) sitAll(ctx context.Context, done func(*cellEvidence)) {
 			gate = processors
 		}
 		wg.Go(func() {
+			if c.wants("link") {
+				link.Lock()
+				defer link.Unlock()
+			}
 			// Acquired without ctx: an interrupted cell records that itself.
 			_ = gate.Acquire(context.WithoutCancel(ctx), 1)
 			defer gate.Release(1)
@@ -69,7 +76,7 @@ func (r *run) parted() (needs, rest []*Cell) {
 		if c.Witness || len(r.of(c.Name)) == 0 {
 			continue
 		}
-		if c.Beside != "" || r.eyes.all["listing"] != nil && usesListing(c) {
+		if c.Beside != "" || r.eyes.all["listing"] != nil && c.wants("listing") {
 			needs = append(needs, c)
 		} else {
 			rest = append(rest, c)
@@ -79,9 +86,10 @@ func (r *run) parted() (needs, rest []*Cell) {
 	return needs, rest
 }
 
-func usesListing(c *Cell) bool {
+// wants tells whether a trial of the cell wants something of the observer.
+func (c *Cell) wants(observer string) bool {
 	return slices.ContainsFunc(c.trials, func(t *Trial) bool {
-		return slices.ContainsFunc(t.Wants, func(w want) bool { return w.Observer == "listing" })
+		return slices.ContainsFunc(t.Wants, func(w want) bool { return w.Observer == observer })
 	})
 }
 
