@@ -254,7 +254,9 @@ func TestOneCellOnTheLinkAtATime(t *testing.T) {
 		t.Fatalf("%d trials", len(rep.Trials))
 	}
 	a, b := rep.Trials[0], rep.Trials[1]
-	ended := func(tr reports.Trial) time.Time { return tr.Started.Add(time.Duration(tr.DurationMS) * time.Millisecond) }
+	ended := func(tr reports.Trial) time.Time {
+		return tr.Started.Add(time.Duration(tr.DurationMS) * time.Millisecond)
+	}
 	if a.Started.Before(ended(b)) && b.Started.Before(ended(a)) {
 		t.Errorf("%s sat from %s to %s, %s from %s to %s", a.ID, a.Started, ended(a), b.ID, b.Started, ended(b))
 	}

@@ -16,6 +16,7 @@ import (
 	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
+	"tenwalls.dev/harness/sandbox/runsc"
 	"tenwalls.dev/harness/suites"
 )
 
@@ -45,6 +46,11 @@ func attested(ts *testscript.TestScript, neg bool, args []string) {
 		r.Trials, r.Complete = r.Trials[:1], false
 	case "short": // claims to be complete, and lacks a trial
 		r.Trials = r.Trials[1:]
+	case "lax": // wants less than this harness does
+		r.Trials[0].Wants = r.Trials[0].Wants[1:]
+	case "wide": // grants itself more than is attested
+		i := slices.IndexFunc(r.Trials, func(t reports.Trial) bool { return t.ID == "contract/limits/memory" })
+		r.Trials[i].Wants[0].Bound *= 2
 	case "refused":
 		r.Trials[0].Claims[1].Event = hostile.Happened
 		r.Trials[0].Claims[1].Kind, r.Trials[0].Claims[1].Place = "", ""
@@ -94,18 +100,18 @@ func madeUp(runtime string) *reports.Report {
 		InForce: map[string]string{}, CannotShow: suites.CannotShow,
 	}
 	for _, t := range suites.Trials() {
-		r.Trials = append(r.Trials, suites.Judge(standing(t)))
+		r.Trials = append(r.Trials, suites.Judge(standing(t.Under(runsc.DefaultConfig()))))
 	}
 	r.Outcome = suites.Outcome(r.Trials)
 	return r
 }
 
 // standing is the evidence of a trial whose wall stood.
-func standing(t *suites.Trial) reports.Trial {
+func standing(t suites.Trial) reports.Trial {
 	claim := hostile.Claim{Nonce: "n", Attempt: t.Attempt.Name, Route: t.Route, Event: hostile.Reached, Call: "act"}
 	out := reports.Trial{
 		ID: t.ID(), Step: t.Attempt.Step, Attempt: t.Attempt.Name, Route: t.Route, Job: "place", Lifts: append([]hostile.Lift{}, t.Lifts()...),
-		Expected: t.Expected, By: t.By, Source: t.Source, Wants: filledIn(t.Wants), Claims: []hostile.Claim{claim},
+		Expected: t.Expected, By: t.By, Source: t.Source, Wants: slices.Clone(t.Wants), Claims: []hostile.Claim{claim},
 		Ended: &reports.Ended{Reason: "exited", Refusal: t.Expected}, Started: time.Now().UTC(), DurationMS: 5,
 	}
 	// A route that is an end of a job came to that end.
@@ -139,21 +145,6 @@ func standing(t *suites.Trial) reports.Trial {
 	for name, values := range seen {
 		out.Observations = append(out.Observations, observers.Observation{Observer: name, Place: "place", Values: maps.Clone(values), Samples: 1})
 		out.Controls = append(out.Controls, observers.Control{Observer: name, Place: "place", Effect: "an effect", Want: "it", Seen: "it", Passed: true})
-	}
-	return out
-}
-
-// filledIn puts numbers where a run takes them from its configuration.
-func filledIn(wants []reports.Want) []reports.Want {
-	out := slices.Clone(wants)
-	for i, w := range out {
-		switch {
-		case w.Bound >= 0:
-		case w.Rule == reports.AtLeast:
-			out[i].Bound = 10
-		default:
-			out[i].Bound = 20
-		}
 	}
 	return out
 }

@@ -51,20 +51,25 @@ func (v *verification) capabilities() {
 		v.fault("capabilities: qualification is %q, not this run and its report, %q", c.Qualification, want)
 	}
 	if v.report != nil {
-		v.earned(v.report)
+		v.earned(v.report, c.Limits)
 	}
 }
 
 // earned checks that the report is one that qualifies: every trial that this
-// harness knows was asked and held.
-func (v *verification) earned(r *reports.Report) {
+// harness knows was asked as it is asked here, and held.
+func (v *verification) earned(r *reports.Report, grant sandbox.Limits) {
 	if !qualifies(r) {
 		v.fault("capabilities: the report does not qualify a runner: outcome %s, complete %t, interrupted %q", r.Outcome, r.Complete, r.Interrupted)
 	}
 	var missing []string
 	for _, t := range suites.Trials() {
-		if !slices.ContainsFunc(r.Trials, func(rt reports.Trial) bool { return rt.ID == t.ID() }) {
+		i := slices.IndexFunc(r.Trials, func(rt reports.Trial) bool { return rt.ID == t.ID() })
+		if i < 0 {
 			missing = append(missing, t.ID())
+			continue
+		}
+		if why := t.AskedOtherwise(r.Trials[i], grant); why != "" {
+			v.fault("capabilities: %s was asked otherwise than this harness asks it: %s: run this harness anew", t.ID(), why)
 		}
 	}
 	if len(missing) > 0 {
