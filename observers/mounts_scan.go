@@ -122,28 +122,27 @@ func allowedOpen(h Host, m *hostMounts, job map[int]*mountinfo.Info, o openThing
 // the host, each with its reason. What is closed before its file system was
 // asked has the benefit of its name and kind.
 func runtimeOwn(h Host, o openThing) bool {
-	kind := o.stat.Mode & unix.S_IFMT
-	if kind == unix.S_IFCHR {
+	own, err := false, error(nil)
+	switch kind := o.stat.Mode & unix.S_IFMT; {
+	case kind == unix.S_IFCHR:
 		// /dev/null stands in for the standard streams (null(4): 1, 3).
 		return o.stat.Rdev_major == 1 && o.stat.Rdev_minor == 3
-	}
-	var own func(nature) bool
-	switch {
 	case strings.HasPrefix(o.link, "/memfd:") && o.stat.Nlink == 0:
 		// Guest memory and rings: memory files have no place in any folder.
-		own = func(n nature) bool { return n.on(unix.TMPFS_MAGIC) }
+		own, err = o.on(h, unix.TMPFS_MAGIC)
 	case kind == unix.S_IFREG && (strings.HasSuffix(o.link, "/cpu.cfs_quota_us") || strings.HasSuffix(o.link, "/cpu.cfs_period_us") || strings.HasSuffix(o.link, "/cpu.max")):
 		// Go's runtime watches its processor quota (GOMAXPROCS, Go 1.25).
-		own = func(n nature) bool { return n.on(unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC) && !n.writing }
+		if own, err = o.on(h, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC); own {
+			var writing bool
+			writing, err = o.writing(h)
+			own = err == nil && !writing
+		}
 	case kind == unix.S_IFDIR && o.stat.Mode&0o777 == 0o500:
 		// The gofer opens its own descriptors again through /proc/PID/fd, the
 		// only kind of proc folder with mode 0500.
-		own = func(n nature) bool { return n.on(unix.PROC_SUPER_MAGIC) }
-	default:
-		return false
+		own, err = o.on(h, unix.PROC_SUPER_MAGIC)
 	}
-	n, err := o.nature(h)
-	return errors.Is(err, errChanged) || err == nil && own(n)
+	return own || errors.Is(err, errChanged)
 }
 
 // runtimeFiles reads from the runtime's arguments which host files it works

@@ -259,8 +259,17 @@ func TestRuntimeOwnFiles(t *testing.T) {
 		if got := runtimeOwn(h, things[0]); got != want {
 			t.Errorf("%s: got %v", target, got)
 		}
-		plant(t, h.Proc, map[string]string{"7/fdinfo/3": "flags:\t0100000\nino:\t1\n"}) // of another file by now
-		if _, err := things[0].nature(h); !errors.Is(err, errChanged) {
+		for _, of := range []string{"ino:\t1\n", "mnt_id:\t0\n"} { // another file by now
+			plant(t, h.Proc, map[string]string{"7/fdinfo/3": "flags:\t0100000\n" + of})
+			if _, err := things[0].writing(h); !errors.Is(err, errChanged) {
+				t.Errorf("%s: got %v", target, err)
+			}
+		}
+		if err := os.Remove(filepath.Join(h.Proc, "7/fd/3")); err != nil {
+			t.Fatal(err)
+		}
+		plant(t, h.Proc, map[string]string{"7/fd/3": "-> " + folder})
+		if _, err := things[0].on(h, 0); !errors.Is(err, errChanged) {
 			t.Errorf("%s: got %v", target, err)
 		}
 	}

@@ -54,98 +54,96 @@ func openThings(h Host, proc string, refs ...string) ([]openThing, error) {
 	return things, nil
 }
 
-// openThingAt reads one of them, empty when it has no path. Link and stat are
-// two calls, and a descriptor's number is given again as soon as it is free: it
-// looks again until both are about one file.
+// openThingAt reads one of them, empty when it has no path. A descriptor's number
+// is given again as soon as it is free, so all that is read is read of one handle
+// (open(2), O_PATH), in this thread, whose descriptors may be its own. It reaches
+// a deleted file and one in another mount namespace as well (proc_pid_fd(5)).
 func openThingAt(h Host, proc, ref string) (openThing, error) {
 	path := h.Proc + "/" + proc + "/" + ref
 	link, err := os.Readlink(path)
-	for range 8 {
-		if err != nil || !strings.HasPrefix(link, "/") {
-			return openThing{}, err
-		}
-		thing := openThing{proc: proc, ref: ref, link: link}
-		// Following the link reaches the open file itself, also a deleted one or
-		// one in another mount namespace (proc_pid_fd(5)), and opens nothing.
-		err = unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &thing.stat)
-		if err != nil {
-			return openThing{}, err
-		}
-		if link, err = os.Readlink(path); err == nil && link == thing.link {
-			return thing, nil
-		}
+	if err != nil || !strings.HasPrefix(link, "/") {
+		return openThing{}, err // a handle of each of many sockets would cost more
 	}
-	return openThing{}, err // it changes as fast as we look: the next sample meets it again
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return openThing{}, err
+	}
+	defer unix.Close(fd)
+	thing := openThing{proc: proc, ref: ref}
+	if thing.link, err = os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd)); err != nil {
+		return openThing{}, err
+	}
+	if !strings.HasPrefix(thing.link, "/") {
+		return openThing{}, nil
+	}
+	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &thing.stat)
+	return thing, err
 }
-
-// nature is what is asked of an open file beyond its stat.
-type nature struct {
-	magic   int64 // its file system, statfs(2)'s f_type
-	writing bool  // opened for writing; a folder's or root's is true, nobody tells
-}
-
-// on tells whether the file lies on a file system of one of these kinds.
-func (n nature) on(magics ...int64) bool { return slices.Contains(magics, n.magic) }
 
 // errChanged says that a descriptor leads to another file than before, or
 // nowhere.
 var errChanged = errors.New("the descriptor was closed or given again")
 
-// nature asks for it. All answers are about the file that was read before, or
-// it fails with errChanged: a descriptor's number is given again as soon as it
-// is free.
-func (o openThing) nature(h Host) (nature, error) {
-	base := h.Proc + "/" + o.proc + "/"
-	fd, err := unix.Open(base+o.ref, unix.O_PATH|unix.O_CLOEXEC, 0)
+// on tells whether the file lies on a file system of one of these kinds, f_type
+// of statfs(2). Asking may block where its server is gone.
+func (o openThing) on(h Host, magics ...int64) (bool, error) {
+	magic, err := o.filesystem(h)
+	return err == nil && slices.Contains(magics, magic), err
+}
+
+// filesystem asks for f_type of statfs(2).
+func (o openThing) filesystem(h Host) (magic int64, err error) {
+	fd, err := unix.Open(h.Proc+"/"+o.proc+"/"+o.ref, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if processGone(err) {
-		return nature{}, errChanged
+		return 0, errChanged
 	}
 	if err != nil {
-		return nature{}, fmt.Errorf("reach open file %s of process %s: %w", o.ref, o.proc, err)
+		return 0, fmt.Errorf("reach open file %s of process %s: %w", o.ref, o.proc, err)
 	}
 	defer unix.Close(fd)
-	var st unix.Statx_t
-	var fsys unix.Statfs_t
+	var now unix.Statx_t
+	var st unix.Statfs_t
 	err = errors.Join(
-		unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_MNT_ID, &st),
-		unix.Fstatfs(fd, &fsys))
+		unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &now),
+		unix.Fstatfs(fd, &st))
 	if err != nil {
-		return nature{}, fmt.Errorf("stat open file %s of process %s: %w", o.ref, o.proc, err)
+		return 0, fmt.Errorf("stat open file %s of process %s: %w", o.ref, o.proc, err)
 	}
-	if (openThing{stat: st}).inode() != o.inode() {
-		return nature{}, errChanged
+	if (openThing{stat: now}).inode() != o.inode() {
+		return 0, errChanged
 	}
-	n := nature{magic: int64(fsys.Type), writing: true}
-	number, isDescriptor := strings.CutPrefix(o.ref, "fd/")
-	if !isDescriptor {
-		return n, nil
-	}
-	// flags is octal; ino is there since Linux 5.14 (proc_pid_fdinfo(5)).
-	info, err := os.ReadFile(base + "fdinfo/" + number)
+	return int64(st.Type), nil
+}
+
+// writing tells whether a descriptor was opened for writing, by its flags
+// (proc_pid_fdinfo(5), octal); one whose flags can't be read counts as such.
+func (o openThing) writing(h Host) (bool, error) {
+	info, err := os.ReadFile(h.Proc + "/" + o.proc + "/fdinfo/" + strings.TrimPrefix(o.ref, "fd/"))
 	if processGone(err) {
-		return nature{}, errChanged
+		return false, errChanged
 	}
 	if err != nil {
-		return nature{}, fmt.Errorf("read flags of open file %s of process %s: %w", o.ref, o.proc, err)
+		return false, fmt.Errorf("read flags of open file %s of process %s: %w", o.ref, o.proc, err)
 	}
+	writing := true
 	for line := range strings.Lines(string(info)) {
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
 		switch name {
 		case "flags":
 			flags, err := strconv.ParseInt(value, 8, 64)
-			n.writing = err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY
+			writing = err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY
 		case "mnt_id":
-			if value != strconv.FormatUint(st.Mnt_id, 10) {
-				return nature{}, errChanged
+			if value != strconv.FormatUint(o.stat.Mnt_id, 10) {
+				return false, errChanged
 			}
-		case "ino":
-			if value != strconv.FormatUint(st.Ino, 10) {
-				return nature{}, errChanged
+		case "ino": // since Linux 5.14
+			if value != strconv.FormatUint(o.stat.Ino, 10) {
+				return false, errChanged
 			}
 		}
 	}
-	return n, nil
+	return writing, nil
 }
 
 func (o openThing) inode() inode {

@@ -186,19 +186,30 @@ func heldBlocks(h Host, pids []int) (map[inode]int64, error) {
 			if thing.stat.Mode&unix.S_IFMT != unix.S_IFREG {
 				continue
 			}
-			n, err := thing.nature(h)
+			counts, err := thing.takesSpace(h)
 			if errors.Is(err, errChanged) {
 				continue // closed since: it holds nothing
 			}
 			if err != nil {
 				return held, err
 			}
-			if n.writing && !unbacked(n.magic) {
+			if counts {
 				held[thing.inode()] = int64(thing.stat.Blocks) * 512
 			}
 		}
 	}
 	return held, nil
+}
+
+// takesSpace tells whether the file is open for writing on a file system with
+// storage. One that is only read is not asked where it lies: its server may be
+// gone.
+func (o openThing) takesSpace(h Host) (bool, error) {
+	if writing, err := o.writing(h); err != nil || !writing {
+		return false, err
+	}
+	magic, err := o.filesystem(h)
+	return !unbacked(magic), err
 }
 
 // folderBlocks adds up the blocks of a tree, a file with several names once.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -178,6 +179,11 @@ func TestHeldBlocksAreOfOneFile(t *testing.T) {
 		held, err := heldBlocks(Host{Proc: "/proc"}, []int{os.Getpid()})
 		if err != nil || held[ours[0]] > 0 || held[ours[1]] > 0 {
 			t.Errorf("got %v, %v", held, err)
+			break
+		}
+		thing, err := openThingAt(Host{Proc: "/proc"}, "self", "fd/"+strconv.Itoa(turned))
+		if err != nil || strings.HasPrefix(thing.link, "/memfd:") != (thing.inode() == ours[0]) {
+			t.Errorf("%s is %v: %v", thing.link, thing.inode(), err)
 			break
 		}
 	}
