@@ -84,7 +84,7 @@ func job(t *testing.T, prefix, act string, l cgroup.Limits) (*cgroup.Group, func
 		}
 	})
 	return g, func() *os.Process {
-		p, err := reexec{Local()}.Spawn(t.Context(), Child{Cgroup: g.Path(), Act: act, Mark: "job-mark"})
+		p, err := reexec{Local()}.Spawn(t.Context(), Child{Cgroup: g.Path(), Act: act, Args: []string{"job-mark"}})
 		if err != nil {
 			t.Fatal(err)
 		}

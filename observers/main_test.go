@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 type reexec struct{ host Host }
 
 func (r reexec) Spawn(_ context.Context, c Child) (*os.Process, error) {
-	cmd := exec.Command("/proc/self/exe", append([]string{c.Mark}, c.Args...)...)
+	cmd := exec.Command("/proc/self/exe", c.Args...)
 	if c.Name != "" {
 		cmd.Args[0] = c.Name
 	}

@@ -97,7 +97,7 @@ func (p *Processes) marked(ctx context.Context) (alive, left Observation, err er
 	if err != nil {
 		return alive, left, err
 	}
-	child, err := p.spawn.Spawn(ctx, Child{Cgroup: g.Path(), Act: ActSleep, Mark: mark, Stdio: file})
+	child, err := p.spawn.Spawn(ctx, Child{Cgroup: g.Path(), Act: ActSleep, Args: []string{mark}, Stdio: file})
 	if err != nil {
 		return alive, left, err
 	}

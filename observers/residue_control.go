@@ -163,7 +163,7 @@ func (l *residueLeft) rest(ctx context.Context, h Host, spawn Spawner, s Subject
 		return err
 	}
 	l.undo = append(l.undo, func() error { return clearGroup(ctx, group) })
-	child, err := spawn.Spawn(ctx, Child{Act: ActSleep, Mark: l.id})
+	child, err := spawn.Spawn(ctx, Child{Act: ActSleep, Args: []string{l.id}})
 	if err != nil {
 		return fmt.Errorf("leave a marked process: %w", err)
 	}

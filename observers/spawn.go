@@ -30,9 +30,8 @@ const (
 type Child struct {
 	Cgroup string   // where it is from its first instruction; empty leaves it where the harness is
 	Act    string   // one of the Act words
-	Mark   string   // last argument of its command line, so that a scan can find it; may be empty
 	Name   string   // what its command line begins with; empty leaves the program's own path
-	Args   []string // further arguments of its command line, which mean nothing to it
+	Args   []string // end its command line, for whoever looks at it; to the child they mean nothing
 	Stdio  *os.File // its descriptor 0; nil is the null device
 }
 

@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
+
 	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/internal/bounded"
 	"tenwalls.dev/harness/observers"
 )
 
@@ -69,7 +67,7 @@ func Decode(data []byte) (*Report, error) {
 
 // ReadFile reads and decodes the report at path.
 func ReadFile(path string) (*Report, error) {
-	data, err := ReadBounded(path, MaxReport)
+	data, err := bounded.Read(path, MaxReport)
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
@@ -78,29 +76,6 @@ func ReadFile(path string) (*Report, error) {
 		return nil, fmt.Errorf("read report %s: %w", path, err)
 	}
 	return r, nil
-}
-
-// ReadBounded reads a regular file of at most limit bytes. What is none, such as
-// a named pipe or a device, is refused and never waited for (open(2), O_NONBLOCK).
-func ReadBounded(path string, limit int64) (data []byte, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	data, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, limit)
-	}
-	return data, nil
 }
 
 // whole returns a copy of r with every list and map present and every time in

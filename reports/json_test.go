@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
+
 	"testing"
 	"time"
 	"unicode"
@@ -185,25 +185,4 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("what was decoded does not encode: %v", err)
 		}
 	})
-}
-
-// Whoever waits for a named pipe waits for its other end.
-func TestReadBoundedWaitsForNobody(t *testing.T) {
-	dir := t.TempDir()
-	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	long := filepath.Join(dir, "long")
-	if err := os.WriteFile(long, make([]byte, 11), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{pipe, "/dev/zero", dir, long, filepath.Join(dir, "none")} {
-		if data, err := ReadBounded(path, 10); err == nil {
-			t.Errorf("%s: %d bytes", path, len(data))
-		}
-	}
-	if data, err := ReadBounded(long, 11); err != nil || len(data) != 11 {
-		t.Errorf("%d bytes: %v", len(data), err)
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/gowebpki/jcs"
+
+	"tenwalls.dev/harness/internal/bounded"
 )
 
 // MaxProof bounds what DecodeProof and ReadProof take, in bytes.
@@ -62,7 +64,7 @@ func DecodeProof(data []byte) (*Proof, error) {
 // ReadProof reads and decodes the proof at path, and returns its bytes, whose
 // digest names it.
 func ReadProof(path string) (*Proof, []byte, error) {
-	data, err := ReadBounded(path, MaxProof)
+	data, err := bounded.Read(path, MaxProof)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read proof: %w", err)
 	}

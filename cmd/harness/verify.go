@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/internal/bounded"
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox/evidence"
@@ -65,7 +66,7 @@ func verify(ctx context.Context, path string, f verifyFlags, stdout io.Writer) e
 	if whole {
 		dir, path = path, filepath.Join(path, reports.AttestationFile)
 	}
-	data, err := reports.ReadBounded(path, reports.MaxReport)
+	data, err := bounded.Read(path, reports.MaxReport)
 	if err != nil {
 		return invalid(fmt.Errorf("no attestation: %w", err))
 	}
@@ -144,7 +145,7 @@ func (v *verification) file(name, digest string) ([]byte, bool) {
 
 func (v *verification) read(name string, needed bool) ([]byte, bool) {
 	path := filepath.Join(v.dir, name)
-	data, err := reports.ReadBounded(path, reports.MaxReport)
+	data, err := bounded.Read(path, reports.MaxReport)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && needed && v.whole:
 		v.fault("%s was attested and is not there", path)

@@ -65,11 +65,7 @@ func (s Spawner) Spawn(ctx context.Context, c observers.Child) (*os.Process, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var args []string
-	if c.Mark != "" {
-		args = append(args, c.Mark)
-	}
-	cmd := Command(c.Act, append(args, c.Args...)...)
+	cmd := Command(c.Act, c.Args...)
 	if c.Name != "" {
 		cmd.Args[0] = c.Name
 	}

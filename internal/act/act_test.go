@@ -75,7 +75,7 @@ func TestSpawnMarksAndConnects(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	in, ours := os.NewFile(uintptr(pair[0]), "theirs"), os.NewFile(uintptr(pair[1]), "ours")
 	t.Cleanup(func() { ours.Close() })
-	p, err := Spawner{}.Spawn(t.Context(), observers.Child{Act: observers.ActEcho, Mark: "control-mark", Stdio: in})
+	p, err := Spawner{}.Spawn(t.Context(), observers.Child{Act: observers.ActEcho, Name: "another-name", Args: []string{"control-mark", "--flag"}, Stdio: in})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() {
 		_ = p.Kill()
@@ -83,7 +83,7 @@ func TestSpawnMarksAndConnects(t *testing.T) {
 	})
 	g.Expect(in.Close()).To(Succeed())
 	g.Eventually(func() ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid)) }).
-		Should(BeEquivalentTo("/proc/self/exe\x00" + word + "\x00" + observers.ActEcho + "\x00control-mark\x00"))
+		Should(BeEquivalentTo("another-name\x00" + word + "\x00" + observers.ActEcho + "\x00control-mark\x00--flag\x00"))
 	_, err = ours.WriteString("x")
 	g.Expect(err).NotTo(HaveOccurred())
 	echo := []byte{0}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"tenwalls.dev/harness/internal/durable"
-
 	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
 )

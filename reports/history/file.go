@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"tenwalls.dev/harness/internal/durable"
-
 	"github.com/gofrs/flock"
+
+	"tenwalls.dev/harness/internal/durable"
 )
 
 const (

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"tenwalls.dev/harness/internal/durable"
-
 	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/evidence"
 )
