@@ -111,7 +111,7 @@ func (x *execution) place() error {
 	if err != nil {
 		return fmt.Errorf("image %s: %w", x.job.Image, err)
 	}
-	if err := x.writeBundle(rootfs); err != nil {
+	if err := x.order(rootfs); err != nil {
 		return err
 	}
 	x.group, err = x.r.cgroups.Create(x.rec.Cgroup, cgroup.Limits{
@@ -129,8 +129,8 @@ func (x *execution) place() error {
 	return nil
 }
 
-// writeBundle writes the job's bundle, and notes what the runtime is ordered.
-func (x *execution) writeBundle(rootfs string) (err error) {
+// order writes the job's bundle, and notes all that the runtime is ordered.
+func (x *execution) order(rootfs string) (err error) {
 	spec := x.walls.spec(x.job, rootfs, x.dirs)
 	x.traces.Flags, x.traces.Bundle = x.flags(), x.dirs.bundle
 	if x.traces.Config, err = json.Marshal(spec); err != nil {
@@ -314,8 +314,8 @@ func (x *execution) flags() []string {
 // command is the call of the runtime. Its environment is empty but for PATH:
 // nothing of the runner's own may reach the job.
 func (x *execution) command() *exec.Cmd {
-	args := append(x.flags(), x.walls.UnsaidFlags...)
-	args = append(args, "run", "--bundle="+x.dirs.bundle, "--pid-file="+filepath.Join(x.dirs.root, pidFile), x.traces.Container)
+	args := slices.Concat(x.traces.Flags, x.walls.UnsaidFlags,
+		[]string{"run", "--bundle=" + x.traces.Bundle, "--pid-file=" + filepath.Join(x.dirs.root, pidFile), x.traces.Container})
 	cmd := exec.Command(x.r.cfg.Runtime.Path, args...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Dir = x.dirs.bundle
