@@ -43,6 +43,9 @@ func TestSealAsksWhatIsWanted(t *testing.T) {
 	if !slices.Equal(o.Routes, []string{"disk/large-file", "disk/small-files"}) || o.Nonce != fakeScene().Nonce || o.Params["scratch_bytes"] != "67108864" {
 		t.Errorf("order %+v", o)
 	}
+	if got, want := o.Params["hold_ms"], text((10 * sampleLatest).Milliseconds()); got != want {
+		t.Errorf("what a fallen wall lets through stays for %q ms, which is not the %s ms of ten samples", got, want)
+	}
 	if err := j.Validate(); err != nil || j.Network != sandbox.NetworkDenied || j.Argv[0] != guestPath {
 		t.Errorf("job %+v: %v", j, err)
 	}
