@@ -33,11 +33,11 @@ func TestUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(u, ".service") && !bytes.Contains(data, []byte("/usr/bin/harness ")) {
+		if strings.HasSuffix(u, ".service") && !bytes.Contains(data, []byte("/usr/local/bin/harness ")) {
 			t.Errorf("%s starts no harness", u)
 		}
 		to := filepath.Join(dir, filepath.Base(u))
-		if err := os.WriteFile(to, bytes.ReplaceAll(data, []byte("/usr/bin/harness "), []byte(program+" ")), 0o644); err != nil {
+		if err := os.WriteFile(to, bytes.ReplaceAll(data, []byte("/usr/local/bin/harness "), []byte(program+" ")), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, to)
