@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Client asks a daemon over its socket.
@@ -42,14 +43,32 @@ func (c Client) Trigger(ctx context.Context, reason string) error {
 	return err
 }
 
+// dialAgain is how often a queue that is full is tried: nobody tells when it has
+// room.
+const dialAgain = 2 * time.Millisecond
+
+// dial waits for room where too many ask at once: a socket that does not block
+// says EAGAIN then (unix(7)).
+func (c Client) dial(ctx context.Context) (net.Conn, error) {
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("too many ask at once: %w", ctx.Err())
+		case <-time.After(dialAgain):
+		}
+	}
+}
+
 func (c Client) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*askWithin)
 	defer cancel()
 	transport := &http.Transport{
 		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
-		},
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://daemon"+path, bytes.NewReader(body))
 	if err != nil {

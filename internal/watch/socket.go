@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -112,8 +113,13 @@ func listenUnix(path string, gid int) (*net.UnixListener, error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("socket: %s is there and is no socket: move it away, or choose another path", path)
 	}
-	if c, err := net.DialTimeout("unix", path, askWithin); err == nil {
-		return nil, errors.Join(fmt.Errorf("socket: somebody listens at %s: end it, or give this daemon another socket", path), c.Close())
+	c, err := net.DialTimeout("unix", path, askWithin)
+	if err == nil || errors.Is(err, syscall.EAGAIN) { // whose queue is full listens too (unix(7))
+		err = fmt.Errorf("socket: somebody listens at %s: end it, or give this daemon another socket", path)
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
+		return nil, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("socket: %w", err)

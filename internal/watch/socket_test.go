@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // asked is the answer of the daemon's handler.
@@ -172,6 +175,66 @@ func TestConnectionsAreBounded(t *testing.T) {
 func TestAClientIsToldWhatToDo(t *testing.T) {
 	c := Client{filepath.Join(t.TempDir(), "none")}
 	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "start harness watch") {
+		t.Error(err)
+	}
+}
+
+// crowded is a socket at which somebody listens and nobody is served: its queue
+// is full.
+func crowded(t *testing.T) (path string, l net.Listener) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "tw-") // short: see unix(7), sun_path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path = filepath.Join(dir, "sock")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	if l, err = net.FileListener(f); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(); f.Close() })
+	for {
+		c, err := net.Dial("unix", path)
+		if errors.Is(err, unix.EAGAIN) {
+			return path, l
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+}
+
+func TestClientWaitsForRoom(t *testing.T) {
+	path, l := crowded(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*dialAgain)
+	defer cancel()
+	if _, err := (Client{path}).Status(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before there is room: %v", err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })}
+	go s.Serve(l) //nolint:errcheck // it ends with the listener
+	t.Cleanup(func() { s.Close() })
+	if _, err := (Client{path}).Status(t.Context()); err != nil {
+		t.Errorf("with room: %v", err)
+	}
+}
+
+// Whose queue is full listens: its socket is not taken away.
+func TestCrowdedSocketIsSomebodys(t *testing.T) {
+	path, _ := crowded(t)
+	if l, err := listenUnix(path, -1); err == nil || !strings.Contains(err.Error(), "somebody listens") {
+		t.Errorf("%v, %v", l, err)
+	}
+	if _, err := os.Lstat(path); err != nil {
 		t.Error(err)
 	}
 }
