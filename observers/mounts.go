@@ -159,12 +159,11 @@ func (w *mountsWatch) lockedIn(pids []int) []int {
 	maps.DeleteFunc(w.known, func(pid int, _ jobProcess) bool { return !slices.Contains(pids, pid) })
 	starting := map[string]bool{}
 	for _, pid := range pids {
-		known, seen := w.known[pid]
-		if !seen {
-			w.learnFiles(pid)
-		}
+		known := w.known[pid]
 		if !known.locked {
-			known = w.ask(pid)
+			if known = w.ask(pid); known.locked {
+				w.learnFiles(pid) // not before: it may still be what made it, under that one's words
+			}
 			w.known[pid] = known
 		}
 		if !known.locked && known.namespace != w.home {
@@ -188,7 +187,7 @@ func (w *mountsWatch) ask(pid int) jobProcess {
 	filters, err := seccompFilters(w.host, proc)
 	namespace, linkErr := os.Readlink(filepath.Join(w.host.Proc, proc, "ns/mnt"))
 	if err = errors.Join(err, linkErr); err != nil {
-		if !processGone(err) {
+		if !processGone(w.host, proc, err) {
 			w.lose(err)
 		}
 		return jobProcess{namespace: w.home} // gone: it holds up nobody

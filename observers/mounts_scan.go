@@ -37,7 +37,7 @@ func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan
 		namespace, err := os.Readlink(filepath.Join(h.Proc, proc, "ns/mnt"))
 		root, err2 := os.Readlink(filepath.Join(h.Proc, proc, "root"))
 		if err = errors.Join(err, err2); err != nil {
-			if processGone(err) {
+			if processGone(h, proc, err) {
 				continue
 			}
 			return nil, fmt.Errorf("read mount namespace of process %s: %w", proc, err)
@@ -47,7 +47,7 @@ func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan
 		}
 		table, err := readMountTable(h, proc)
 		if err != nil {
-			if processGone(err) {
+			if processGone(h, proc, err) {
 				continue
 			}
 			return nil, err
@@ -61,7 +61,7 @@ func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan
 	for _, proc := range procs {
 		things, err := openThings(h, proc, "root", "cwd")
 		if err != nil {
-			if processGone(err) {
+			if processGone(h, proc, err) {
 				continue
 			}
 			return nil, err

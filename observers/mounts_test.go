@@ -286,3 +286,24 @@ func TestMountsWatchOfNobodyIsLost(t *testing.T) {
 		t.Errorf("got %+v", seen)
 	}
 }
+
+// A process that is seen before its execve(2) has the words of what made it. Those
+// of the program that locks itself in count.
+func TestMountsWatchLearnsFilesOfWhoLocksItselfIn(t *testing.T) {
+	h, _ := recordedHost(t)
+	plant(t, h.Cgroup, map[string]string{"job/cgroup.procs": "100\n"})
+	plant(t, filepath.Join(h.Proc, "100"), map[string]string{
+		"status": "Seccomp:\t0\nSeccomp_filters:\t0\n", "mountinfo": "", "cmdline": "runsc\x00--log=/of/who/made/it\x00",
+		"ns/mnt": "-> mnt:[1]", "root": "-> recorded:", "cwd": "-> recorded:", "fd/0": "-> pipe:[1]",
+	})
+	w, err := NewMounts(h).Watch(context.Background(), Subject{Cgroup: "/job"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Sample()
+	plant(t, filepath.Join(h.Proc, "100"), map[string]string{"status": locked, "cmdline": "runsc-gofer\x00--bundle=/run/b\x00"})
+	w.Sample()
+	if own := w.(*mountsWatch).own; !slices.Equal(own, []string{"/run/b/config.json"}) {
+		t.Errorf("got %q", own)
+	}
+}

@@ -102,7 +102,7 @@ func (w *namespacesWatch) Sample() {
 	judged := int64(0)
 	for _, pid := range pids {
 		theirs, err := namespacesOf(w.host, strconv.Itoa(pid))
-		if processGone(err) {
+		if processGone(w.host, strconv.Itoa(pid), err) {
 			continue
 		}
 		if err != nil {
@@ -199,7 +199,7 @@ func (l *lockedIn) pids() ([]int, error) {
 	for _, pid := range all {
 		if !l.known[pid] {
 			n, err := seccompFilters(l.host, strconv.Itoa(pid))
-			if err != nil && !processGone(err) {
+			if err != nil && !processGone(l.host, strconv.Itoa(pid), err) {
 				return nil, err
 			}
 			l.known[pid] = err == nil && n > l.filters

@@ -47,7 +47,7 @@ func openThings(h Host, proc string, refs ...string) ([]openThing, error) {
 		switch {
 		case err == nil && thing.link != "":
 			things = append(things, thing)
-		case err != nil && !processGone(err):
+		case err != nil && !processGone(h, proc, err):
 			return nil, fmt.Errorf("read open file %s of process %s: %w", ref, proc, err)
 		}
 	}
@@ -94,7 +94,7 @@ func (o openThing) on(h Host, magics ...int64) (bool, error) {
 // filesystem asks for f_type of statfs(2).
 func (o openThing) filesystem(h Host) (magic int64, err error) {
 	fd, err := unix.Open(h.Proc+"/"+o.proc+"/"+o.ref, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if processGone(err) {
+	if processGone(h, o.proc, err) {
 		return 0, errChanged
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (o openThing) filesystem(h Host) (magic int64, err error) {
 // (proc_pid_fdinfo(5), octal); one whose flags can't be read counts as such.
 func (o openThing) writing(h Host) (bool, error) {
 	info, err := os.ReadFile(h.Proc + "/" + o.proc + "/fdinfo/" + strings.TrimPrefix(o.ref, "fd/"))
-	if processGone(err) {
+	if processGone(h, o.proc, err) {
 		return false, errChanged
 	}
 	if err != nil {
@@ -151,10 +151,12 @@ func (o openThing) inode() inode {
 }
 
 // processGone tells whether err only says that a process or descriptor ended
-// while it was read: proc(5) answers ENOENT or ESRCH then, and EINVAL for the
-// mount table of a zombie.
-func processGone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL)
+// while it was read: proc(5) answers ENOENT or ESRCH then, EINVAL for the mount
+// table of a zombie, and EACCES where a link is followed of a process that was
+// there when its folder was looked up (fs/proc/namespaces.c, proc_ns_readlink).
+func processGone(h Host, proc string, err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) ||
+		errors.Is(err, fs.ErrPermission) && ending(h, proc)
 }
 
 // distinctFiles returns one process of each descriptor table. The runtime's

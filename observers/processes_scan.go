@@ -196,20 +196,24 @@ var errEnding = errors.New("the process is ending")
 // proc_cgroup_show, and kernel/exit.c, do_exit), so that it says nothing of where
 // the process was.
 func groupsOf(h Host, pid int) (string, error) {
-	dir := filepath.Join(h.Proc, strconv.Itoa(pid))
-	groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+	groups, err := os.ReadFile(filepath.Join(h.Proc, strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return "", err
 	}
-	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if ending(h, strconv.Itoa(pid)) {
+		return "", errEnding
+	}
+	return string(groups), nil
+}
+
+// ending tells whether a process has ended, or is on its way out.
+func ending(h Host, proc string) bool {
+	data, err := os.ReadFile(filepath.Join(h.Proc, proc, "stat"))
 	if err != nil {
-		return "", err
+		return ended(err)
 	}
-	p, err := parseStat(stat)
-	if err == nil && p.exiting {
-		err = errEnding
-	}
-	return string(groups), err
+	p, err := parseStat(data)
+	return err == nil && p.exiting
 }
 
 // memberOf says whether a /proc/PID/cgroup, lines of id:controllers:path, names

@@ -83,7 +83,7 @@ func (w *routesWatch) Sample() {
 	most := int64(-1)
 	for _, pid := range pids {
 		routes, err := routesOf(w.host, strconv.Itoa(pid))
-		if processGone(err) {
+		if processGone(w.host, strconv.Itoa(pid), err) {
 			continue
 		}
 		if err != nil {

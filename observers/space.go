@@ -177,7 +177,7 @@ func heldBlocks(h Host, pids []int) (map[inode]int64, error) {
 	for _, pid := range distinctFiles(h, pids) {
 		things, err := openThings(h, strconv.Itoa(pid))
 		if err != nil {
-			if processGone(err) {
+			if processGone(h, strconv.Itoa(pid), err) {
 				continue
 			}
 			return held, err
