@@ -74,8 +74,8 @@ type Daemon struct {
 	identity Identity
 	known    bool // identity is the last that was read
 	faults   faults
-	watched  Watched //
-	looked   time.Duration
+	watched  Watched       //
+	answered time.Duration // the last look because of an event
 	good     *qualification
 	until    time.Time // of what is published; zero when nothing is
 	why      string    // nothing is published
@@ -216,8 +216,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		case <-changed:
 			d.changed()
 		case <-d.lookAt.c():
-			d.lookAt.stop()
-			d.inspect()
+			d.answer()
 		case <-d.tickAt.c():
 			d.tickAt.set(time.Duration(d.cfg.Tick))
 			d.inspect()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,12 +35,15 @@ const maxLinks = 40
 // in those beyond it is seen at the next tick.
 const maxFolders = 4096
 
-// folders are Files over inotify(7). A file's own watch is dead after the first
-// atomic rename, so what is watched is each folder on the way to the file,
-// through every symlink, for the one name that matters in it; and every folder
-// of a tree, for all names.
+// folders are Files over inotify(7) and the mount table. A file's own watch is
+// dead after the first atomic rename, so what is watched is each folder on the
+// way to the file, through every symlink, for the one name that matters in it;
+// and every folder of a tree, for all names. The file itself is watched beside
+// them, because a write through another hard link or another mount of it is no
+// event of the folder.
 type folders struct {
 	w       *fsnotify.Watcher
+	mounts  *mounts
 	names   chan map[string]map[string]bool // what is watched now: folder, then names in it; nil: all
 	changed chan struct{}
 	done    chan struct{}
@@ -52,6 +56,9 @@ func OpenFiles() (Files, error) {
 		return nil, fmt.Errorf("watch folders: %w: raise fs.inotify.max_user_instances; until then a change is seen at the next tick", err)
 	}
 	f := &folders{w: w, names: make(chan map[string]map[string]bool), changed: make(chan struct{}, 1), done: make(chan struct{})}
+	if f.mounts, err = watchMounts(f.tell); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	go f.listen()
 	return f, nil
 }
@@ -59,7 +66,7 @@ func OpenFiles() (Files, error) {
 func (f *folders) Changed() <-chan struct{} { return f.changed }
 
 func (f *folders) Close() error {
-	err := f.w.Close()
+	err := errors.Join(f.w.Close(), f.mounts.Close())
 	<-f.done
 	return err
 }
@@ -98,8 +105,11 @@ func (f *folders) tell() {
 
 func (f *folders) Watch(what Watched) error {
 	want := map[string]map[string]bool{}
+	var ends []string
 	for _, p := range slices.Concat(what.Paths, what.Trees) {
-		way(p, want)
+		if end := way(p, want); isFile(end) {
+			ends = append(ends, end)
+		}
 	}
 	for _, p := range what.Trees {
 		tree(p, want)
@@ -110,7 +120,7 @@ func (f *folders) Watch(what Watched) error {
 		return errors.New("watch folders: closed")
 	}
 	for _, dir := range f.w.WatchList() {
-		if _, ok := want[dir]; !ok {
+		if _, ok := want[dir]; !ok && !slices.Contains(ends, dir) {
 			// A folder that is gone has lost its watch already.
 			if err := f.w.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 				return fmt.Errorf("watch folders: %w", err)
@@ -118,9 +128,9 @@ func (f *folders) Watch(what Watched) error {
 		}
 	}
 	var errs []error
-	for dir := range want {
-		if err := f.w.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("watch folder %s: %w", dir, err))
+	for _, path := range slices.AppendSeq(ends, maps.Keys(want)) {
+		if err := f.w.Add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("watch %s: %w", path, err))
 		}
 	}
 	if len(errs) > 0 {
@@ -130,8 +140,9 @@ func (f *folders) Watch(what Watched) error {
 }
 
 // way adds every folder that path leads through, with the names that it looks
-// up there: each link of a chain can be swapped, and each folder renamed.
-func way(path string, into map[string]map[string]bool) {
+// up there: each link of a chain can be swapped, and each folder renamed. It
+// returns where path leads to.
+func way(path string, into map[string]map[string]bool) string {
 	done, rest := "/", strings.Split(filepath.Clean(path), "/")
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
@@ -155,13 +166,14 @@ func way(path string, into map[string]map[string]bool) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return
+			return done
 		}
 		if filepath.IsAbs(target) {
 			done = "/"
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
+	return done
 }
 
 // tree adds every folder below path, path among them.

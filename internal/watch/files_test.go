@@ -66,6 +66,10 @@ func TestEveryWayOfChangingAFileIsSeen(t *testing.T) {
 			must(t, os.Rename(dir+"/v1", dir+"/old"))
 			must(t, os.Rename(dir+"/v2", dir+"/v1"))
 		},
+		"through another hard link": func(t *testing.T, dir string) {
+			must(t, os.Link(dir+"/v1/runsc", dir+"/v2/link"))
+			write(t, dir+"/v2/link", "two")
+		},
 		"backup first, as editors do": func(t *testing.T, dir string) {
 			must(t, os.Rename(dir+"/v1/runsc", dir+"/v1/runsc~"))
 			write(t, dir+"/v1/runsc", "two")

@@ -19,16 +19,24 @@ const (
 	backBy = 2 * time.Second
 	// quietAtMost bounds, in debounces, how long a run waits for quiet.
 	quietAtMost = 10
+	// lookEvery bounds how often events are answered with a look: a file that
+	// somebody writes all the time costs no more than that.
+	lookEvery = 50 * time.Millisecond
 	// postponeStep is how often a busy machine is looked at again.
 	postponeStep = time.Minute
 )
 
 // changed answers an event. While something is published it is looked at at
-// once; else once it is quiet, since there is nothing to take back.
+// once, or as soon as lookEvery allows; else once it is quiet, since there is
+// nothing to take back.
 func (d *Daemon) changed() {
 	debounce := time.Duration(d.cfg.Debounce)
 	if !d.until.IsZero() {
-		d.inspect()
+		if rest := d.answered + lookEvery - d.opt.Clock.Mono(); rest > 0 {
+			d.lookAt.set(rest)
+			return
+		}
+		d.answer()
 		return
 	}
 	if d.due != nil && d.due.cause == CauseChange {
@@ -37,6 +45,13 @@ func (d *Daemon) changed() {
 	if d.lookAt.t == nil {
 		d.lookAt.set(debounce)
 	}
+}
+
+// answer is a look because of an event.
+func (d *Daemon) answer() {
+	d.lookAt.stop()
+	d.answered = d.opt.Clock.Mono()
+	d.inspect()
 }
 
 // inspect looks at everything that can end a qualification.
@@ -94,7 +109,6 @@ func (d *Daemon) reload() {
 // look reads the identity, and takes back what is published when it is another
 // one or cannot be told.
 func (d *Daemon) look() {
-	d.looked = d.opt.Clock.Mono()
 	watch := func() {
 		if d.opt.Files == nil {
 			return

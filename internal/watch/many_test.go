@@ -52,6 +52,33 @@ func TestAThousandChangesInAMinute(t *testing.T) {
 	}
 }
 
+// A file that somebody writes all the time costs a bounded number of looks, and the
+// one write that changes something is seen all the same.
+func TestEventsWithoutChangeAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(time.Second + r.takes)
+		r.wantPublished()
+		before := r.looks
+		for range 1000 {
+			r.event()
+			r.pass(time.Millisecond)
+		}
+		if n := r.looks - before; n < 2 || n > 21 {
+			t.Errorf("%d looks in a second", n)
+		}
+		r.wantPublished()
+		r.pass(time.Second)
+		r.event()
+		r.set(func() { r.identity.Config = dig("other") })
+		r.event()
+		r.wantPublished() // it was looked at just now
+		r.pass(lookEvery)
+		r.wantWithdrawn("identity changed")
+	})
+}
+
 // However often and by whomever it is asked: one runs, and one is due.
 func TestAskedManyTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

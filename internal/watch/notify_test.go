@@ -53,6 +53,7 @@ func TestANoticeIsDeliveredAgainAfterLongerPauses(t *testing.T) {
 		n := newNotifier(quiet, []Messenger{r})
 		must(t, n.send(Notice{ID: "one"}))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(r.got) != 1 || !strings.Contains(r.got[0], `"id":"one"`) || !strings.Contains(r.got[0], NoticeSchema) {
 			t.Errorf("got %v", r.got)
 		}
@@ -71,6 +72,7 @@ func TestANoticeIsGivenUpInTheEnd(t *testing.T) {
 		n := newNotifier(quiet, []Messenger{r})
 		must(t, n.send(Notice{}))
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		if len(r.times) != attempts {
 			t.Errorf("%d attempts", len(r.times))
 		}

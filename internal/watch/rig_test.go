@@ -39,6 +39,7 @@ type rig struct {
 	takes    time.Duration // a run
 	runs     []Request
 	busy     int // runs at this moment
+	looks    int
 	events   chan struct{}
 	notices  []Notice
 	aliveErr error
@@ -219,6 +220,7 @@ func (r *rig) Run(ctx context.Context, q Request) Result {
 func (r *rig) Read(string) (Identity, Watched, error) {
 	r.mu.Lock()
 	takes := r.readIn
+	r.looks++
 	r.mu.Unlock()
 	if takes > 0 {
 		time.Sleep(takes)

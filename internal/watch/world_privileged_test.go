@@ -212,3 +212,27 @@ func TestEveryThreadIsNice(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// With another file mounted over it a path leads elsewhere, and nothing happens in
+// its folder.
+func TestAMountIsSeen(t *testing.T) {
+	asRoot(t)
+	f, err := OpenFiles()
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	dir := t.TempDir()
+	write(t, dir+"/runsc", "one")
+	write(t, dir+"/other", "two")
+	must(t, f.Watch(Watched{Paths: []string{dir + "/runsc"}}))
+	drain(f)
+	must(t, unix.Mount(dir+"/other", dir+"/runsc", "", unix.MS_BIND, ""))
+	t.Cleanup(func() { _ = unix.Unmount(dir+"/runsc", unix.MNT_DETACH) }) // when the test ends before it does so itself
+	if !seen(t, f) {
+		t.Error("the mount is not seen")
+	}
+	drain(f)
+	must(t, unix.Unmount(dir+"/runsc", 0))
+	if !seen(t, f) {
+		t.Error("its end is not seen")
+	}
+}
