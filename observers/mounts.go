@@ -72,7 +72,7 @@ func (o *Mounts) Watch(_ context.Context, s Subject) (Watch, error) {
 		return nil, err
 	}
 	w := &mountsWatch{host: o.host, subject: s, mounts: m, filters: own, home: home}
-	w.known, w.judged, w.told = map[int]jobProcess{}, map[string]bool{}, map[string]bool{}
+	w.known, w.judged, w.told, w.past = map[int]jobProcess{}, map[string]bool{}, map[string]bool{}, jobMounts{}
 	w.obs = Observation{Observer: o.Name(), Place: s.Place, Values: map[string]Reading{}}
 	return w, nil
 }
@@ -94,6 +94,7 @@ type mountsWatch struct {
 	own     []string        // the runtime's own files
 	told    map[string]bool // what Found says already
 	root    bool            // the root file system was seen
+	past    jobMounts       // the mounts that were seen so far
 	obs     Observation
 }
 
@@ -115,6 +116,7 @@ func (w *mountsWatch) Sample() {
 		return
 	}
 	w.root = w.root || scan.root
+	maps.Copy(w.past, scan.table)
 	w.count("judged", len(w.judged))
 	w.count("foreign_mounts", len(scan.mounts))
 	w.count("foreign_folders", len(scan.folders))
@@ -132,20 +134,21 @@ func (w *mountsWatch) Sample() {
 // look scans, and when something new seems foreign reads the host's table again
 // and scans once more: a grant may have been made after the watch was armed,
 // and a descriptor may have been replaced while it was looked at. What both
-// scans show is foreign.
+// scans show is foreign. The same is done when something lies on a mount that only
+// an earlier scan saw: the host may have given the mount's id again.
 func (w *mountsWatch) look(pids []int) (*mountScan, error) {
 	var procs []string
 	for _, pid := range distinctFiles(w.host, pids) {
 		procs = append(procs, strconv.Itoa(pid))
 	}
-	first, err := scanMounts(w.host, w.mounts, procs, w.own)
+	first, err := scanMounts(w.host, w.mounts, procs, w.own, w.past)
 	if err != nil || first.clean() {
 		return first, err
 	}
 	if w.mounts, err = readHostMounts(w.host, w.subject.Grants); err != nil {
 		return nil, err
 	}
-	scan, err := scanMounts(w.host, w.mounts, procs, w.own)
+	scan, err := scanMounts(w.host, w.mounts, procs, w.own, w.past)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func BenchmarkMountScan(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if scan, err := scanMounts(h, m, []string{"7"}, nil); err != nil || len(scan.mounts) != 2000 {
+		if scan, err := scanMounts(h, m, []string{"7"}, nil, nil); err != nil || len(scan.mounts) != 2000 {
 			b.Fatalf("%v, %v", scan, err)
 		}
 	}

@@ -67,7 +67,7 @@ func (o *Mounts) causeAndLook(folder string, c *Control) error {
 		if err != nil {
 			return nil, err
 		}
-		return scanMounts(o.host, m, []string{fmt.Sprintf("%d/task/%d", os.Getpid(), unix.Gettid())}, nil)
+		return scanMounts(o.host, m, []string{fmt.Sprintf("%d/task/%d", os.Getpid(), unix.Gettid())}, nil, nil)
 	}
 	before, err := look()
 	if err != nil {

@@ -4,8 +4,14 @@ package observers
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMountsControlSeesItsOwnEffect(t *testing.T) {
@@ -93,5 +99,45 @@ func TestMountsOfARealSandbox(t *testing.T) {
 				t.Errorf("found %q, want %q in it", found, test.found)
 			}
 		})
+	}
+}
+
+// When a job ends its gofer may be gone before the sandbox is, and with it the
+// mount table in which the files that the sandbox still holds were granted.
+func TestMountsOfASandboxThatOutlivesItsGofer(t *testing.T) {
+	var watch Watch
+	p := startProbe(t, probeSetup{steps: []string{"open", "/etc"}, started: func(p *probe) {
+		var err error
+		watch, err = NewMounts(Local()).Watch(context.Background(), Subject{Place: "test", Cgroup: p.cgroup, Grants: []string{p.image, p.inputs}})
+		must(t, err)
+	}})
+	watch.Sample()
+	pids, err := jobPIDs(Local(), p.cgroup)
+	must(t, err)
+	gofer := 0
+	for _, pid := range pids {
+		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		must(t, err)
+		if strings.Contains(string(cmdline), "\x00gofer\x00") {
+			gofer = pid
+			continue
+		}
+		must(t, unix.Kill(pid, unix.SIGSTOP)) // else it would follow
+	}
+	if gofer == 0 {
+		t.Fatal("there is no gofer")
+	}
+	must(t, unix.Kill(gofer, unix.SIGKILL))
+	must(t, eventually(func() error {
+		if !ending(Local(), strconv.Itoa(gofer)) {
+			return errors.New("the gofer is still there")
+		}
+		return nil
+	}))
+	for range 3 {
+		watch.Sample()
+	}
+	if seen := watch.Stored(); seen.Lost != "" || seen.Values["judged"].Worst < 2 || len(seen.Found) > 0 || seen.Values["foreign_folders"].Worst != 0 {
+		t.Errorf("%+v", seen)
 	}
 }

@@ -22,16 +22,24 @@ type mountScan struct {
 	writable bool              // and one of them could be written
 	inputs   bool              // a granted folder was seen mounted where the job's inputs are
 	given    bool              // and it could be written
+
+	table jobMounts // what was seen mounted
+	past  bool      // something open lies on a mount that only an earlier scan saw
 }
 
-func (s *mountScan) clean() bool { return len(s.mounts) == 0 && len(s.folders) == 0 }
+// jobMounts are the mounts of the job's namespaces by their ids.
+type jobMounts map[int]*mountinfo.Info
+
+func (s *mountScan) clean() bool { return len(s.mounts) == 0 && len(s.folders) == 0 && !s.past }
 
 // scanMounts looks at the processes whose folders below Host.Proc are given.
-// own holds the runtime's own files, as [runtimeFiles] found them.
-func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan, error) {
-	scan := &mountScan{mounts: map[string]string{}, folders: map[string]string{}}
+// own holds the runtime's own files, as [runtimeFiles] found them. past holds the
+// mounts that earlier scans saw: what is open keeps its mount, and the mount its
+// id, also when the namespace that showed it has ended. So it is when the gofer is
+// gone before the sandbox.
+func scanMounts(h Host, m *hostMounts, procs []string, own []string, past jobMounts) (*mountScan, error) {
+	scan := &mountScan{mounts: map[string]string{}, folders: map[string]string{}, table: jobMounts{}}
 	tables := map[string]bool{}
-	jobMounts := map[int]*mountinfo.Info{}
 	for _, proc := range procs {
 		// Processes of one namespace and root see one table.
 		namespace, err := os.Readlink(filepath.Join(h.Proc, proc, "ns/mnt"))
@@ -54,7 +62,7 @@ func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan
 		}
 		tables[namespace+root] = true
 		for _, mount := range table {
-			jobMounts[mount.ID] = mount
+			scan.table[mount.ID] = mount
 			scan.judgeMount(m, proc, mount)
 		}
 	}
@@ -67,7 +75,11 @@ func scanMounts(h Host, m *hostMounts, procs []string, own []string) (*mountScan
 			return nil, err
 		}
 		for _, thing := range things {
-			if !allowedOpen(h, m, jobMounts, thing, own) {
+			table, id := scan.table, int(thing.stat.Mnt_id)
+			if table[id] == nil && m.byID[id] == nil && past[id] != nil {
+				table, scan.past = past, true
+			}
+			if !allowedOpen(h, m, table, thing, own) {
 				scan.folders[strings.TrimSuffix(thing.link, " (deleted)")] = fmt.Sprintf("process %s keeps %s open (%s), outside the grants", proc, thing.link, thing.ref)
 			}
 		}
@@ -97,7 +109,7 @@ func (s *mountScan) judgeMount(m *hostMounts, proc string, mount *mountinfo.Info
 // allowedOpen tells whether an open file or folder lies within the grants or is
 // one of the few that the runtime keeps for itself. Everything else is foreign,
 // also what can't be placed.
-func allowedOpen(h Host, m *hostMounts, job map[int]*mountinfo.Info, o openThing, own []string) bool {
+func allowedOpen(h Host, m *hostMounts, job jobMounts, o openThing, own []string) bool {
 	id := int(o.stat.Mnt_id)
 	if mount := job[id]; mount != nil {
 		if m.granted(spot{mount.Major, mount.Minor, mount.Root}) || m.isScaffold(mount) {
