@@ -55,6 +55,9 @@ func checkDaemon(cmd *cobra.Command, cfg watch.Config) error {
 	if err != nil {
 		return usage(fmt.Errorf("%s: runner: %w", cfg.File(), err))
 	}
+	if err := cfg.CheckFiles(); err != nil {
+		return usage(err)
+	}
 	warn(cmd.ErrOrStderr(), append(emptyFile(cfg.File()), missing(cmd.Context(), runner)...))
 	return printed(fmt.Fprintf(cmd.OutOrStdout(), "%s: no fault found, nor in %s\n", cfg.File(), cfg.Runner))
 }

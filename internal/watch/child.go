@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -208,7 +209,7 @@ func (c *Child) read(dir string, outcome hostile.Outcome) (Result, error) {
 	return Result{Outcome: outcome, Run: r.Run, Walls: wallsOf(r), Statement: &s, Harness: r.Harness.Digest, Report: r}, nil
 }
 
-// tail is the last words of a file.
+// tail is what a child said last: its own reason, without what it logged before.
 func tail(f *os.File) string {
 	st, err := f.Stat()
 	if err != nil {
@@ -219,5 +220,9 @@ func tail(f *os.File) string {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err.Error()
 	}
-	return brief(string(data[:n]))
+	words := string(data[:n])
+	if at := strings.LastIndex("\n"+words, "\nharness: "); at >= 0 {
+		words = words[at:]
+	}
+	return brief(words)
 }

@@ -123,6 +123,7 @@ func TestChildIsNotBelieved(t *testing.T) {
 		"panic":              {`exit 134`, "exit status 134"},
 		"no files":           {`exit 0`, "report.json: no such file"},
 		"no files, unproven": {`exit 3`, "there is no report: last words"},
+		"its own reason":     {`printf '{"msg":"configuration"}\nharness: run: no room\n' >&2; exit 3`, "there is no report: harness: run: no room"},
 		"another outcome":    {`cp $prepared/* "$out"; exit 1`, "its attestation says qualified"},
 		"report changed":     {`cp $prepared/* "$out"; sed -i 's/"worker"/"x"/; s/"h"/"i"/' "$out/report.json"; exit 0`, "not the one that was attested"},
 		"no attestation":     {`cp $prepared/report.json "$out"; exit 0`, "attestation.json: no such file"},

@@ -14,7 +14,9 @@ import (
 
 	"github.com/adhocore/gronx"
 
+	"tenwalls.dev/harness/internal/bounded"
 	"tenwalls.dev/harness/internal/yamlfile"
+	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
@@ -112,10 +114,13 @@ func DefaultConfig() Config {
 // kind is what an error calls the file.
 const kind = "daemon configuration"
 
+// maxConfig bounds the file, in bytes.
+const maxConfig = 1 << 20
+
 // LoadConfig reads and checks the file. Every error names the file and, where
 // there is one, the line and the field.
 func LoadConfig(file string) (Config, error) {
-	data, err := os.ReadFile(file)
+	data, err := bounded.Read(file, maxConfig)
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w (deploy/harness.yaml is one with comments)", kind, err)
 	}
@@ -170,6 +175,7 @@ func (c Config) Check() error {
 			bad(p.field, "%q is no path", p.path)
 		}
 	}
+	c.apart(bad)
 	span("publish_life", c.PublishLife, 3*time.Second, time.Hour, ": it outlives a killed daemon, and attestations count whole seconds")
 	span("valid_for", c.ValidFor, time.Minute, 30*24*time.Hour, "")
 	span("run_within", c.RunWithin, 10*time.Second, 24*time.Hour, ": one run takes about 15 s")
@@ -177,7 +183,7 @@ func (c Config) Check() error {
 	span("debounce", c.Debounce, 10*time.Millisecond, time.Minute, "")
 	span("retry", c.Retry, time.Second, 24*time.Hour, "")
 	c.Schedule.check(bad, span)
-	if c.Postpone.Load < 0 || c.Postpone.Load > 1000 {
+	if !(c.Postpone.Load >= 0 && c.Postpone.Load <= 1000) { // neither is NaN
 		bad("postpone.load", "%v: must be 0 (never wait) to 1000, per processor", c.Postpone.Load)
 	}
 	span("postpone.at_most", c.Postpone.AtMost, 0, 24*time.Hour, "")
@@ -200,6 +206,43 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
+// maxSocket bounds the path of a socket, in bytes (unix(7), sun_path).
+const maxSocket = 107
+
+// apart says which two fields name one file: what is published is replaced and
+// removed, and a socket is made anew.
+func (c Config) apart(bad func(string, string, ...any)) {
+	files := []struct{ field, path string }{
+		{"this file", c.file}, {"runner", c.Runner}, {"state_dir", c.StateDir}, {"key", c.Key},
+		{"notify.webhook.secret_file", c.Notify.Webhook.SecretFile}, {"publish", c.Publish}, {"socket.path", c.Socket.Path},
+	}
+	sockets := []struct{ field, path string }{{"socket.path", c.Socket.Path}}
+	if network, address, err := c.Metrics.address(); err == nil && network == "unix" {
+		files = append(files, struct{ field, path string }{"metrics.listen", address})
+		sockets = append(sockets, files[len(files)-1])
+	}
+	for _, s := range sockets {
+		if len(s.path) > maxSocket {
+			bad(s.field, "%.128q is longer than a socket's path can be: %d bytes", s.path, maxSocket)
+		}
+	}
+	first := map[string]string{}
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		path, err := filepath.Abs(f.path)
+		if err != nil {
+			path = f.path // compared as it is
+		}
+		if other, ok := first[path]; ok {
+			bad(f.field, "%.128q is also %s: give each a path of its own", f.path, other)
+			continue
+		}
+		first[path] = f.field
+	}
+}
+
 func (s Schedule) check(bad func(string, string, ...any), span func(string, runsc.Duration, time.Duration, time.Duration, string)) {
 	if s.Cron == "" {
 		span("schedule.every", s.Every, 10*time.Second, 30*24*time.Hour, "")
@@ -209,11 +252,40 @@ func (s Schedule) check(bad func(string, string, ...any), span func(string, runs
 	if s.Every != 0 || s.Jitter != 0 {
 		bad("schedule", "has both cron and an interval: keep one")
 	}
-	if len(s.Cron) > 256 || !gronx.IsValid(s.Cron) {
-		bad("schedule.cron", "%.64q is no cron expression: for example \"0 */6 * * *\"", s.Cron)
+	named := strings.HasPrefix(s.Cron, "@")
+	if len(s.Cron) > 256 || !named && len(strings.Fields(s.Cron)) != 5 || !gronx.IsValid(s.Cron) { // with six fields it would count seconds
+		bad("schedule.cron", "%.64q is no cron expression of five fields: for example \"0 */6 * * *\"", s.Cron)
 	} else if _, err := gronx.NextTick(s.Cron, false); err != nil {
-		bad("schedule.cron", "%.64q never comes: %s", s.Cron, err)
+		bad("schedule.cron", "%.64q never comes", s.Cron)
 	}
+}
+
+// CheckFiles looks at what the configuration names for the daemon itself: the
+// key, the hook and the secret. The runner configuration is [runsc.LoadConfig]'s.
+func (c Config) CheckFiles() error {
+	var errs []error
+	if c.Key != "" {
+		if _, err := attest.LoadPrivateKey(c.Key); err != nil {
+			errs = append(errs, fmt.Errorf("key: %w", err))
+		}
+	}
+	if len(c.Notify.Exec) > 0 {
+		if st, err := os.Stat(c.Notify.Exec[0]); err != nil {
+			errs = append(errs, fmt.Errorf("notify.exec[0]: %w", err))
+		} else if !st.Mode().IsRegular() || st.Mode().Perm()&0o111 == 0 {
+			errs = append(errs, fmt.Errorf("notify.exec[0]: %s is no program: chmod +x it", c.Notify.Exec[0]))
+		}
+	}
+	if _, err := c.Notify.messengers(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := replaceable(c.Publish); err != nil {
+		errs = append(errs, err)
+	}
+	for i, err := range errs {
+		errs[i] = fmt.Errorf("%s %s: %w", kind, c.file, err)
+	}
+	return errors.Join(errs...)
 }
 
 // gid is the group's number; -1 when there is none.
@@ -238,7 +310,7 @@ func (m Metrics) address() (network, address string, err error) {
 		return "", "", nil
 	}
 	if path, ok := strings.CutPrefix(m.Listen, "unix:"); ok {
-		if !filepath.IsAbs(path) {
+		if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
 			return "", "", fmt.Errorf("%.128q: a socket is written unix:/PATH, with an absolute path", m.Listen)
 		}
 		return "unix", path, nil

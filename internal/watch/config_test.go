@@ -3,9 +3,12 @@ package watch
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -49,29 +52,39 @@ func TestWhatIsWrongIsToldByLineAndField(t *testing.T) {
 		"tick: soon":     `h.yaml:1: tick: "soon" is not a time span`,
 		"tick: 10":       `h.yaml:1: tick: "10" is not a time span`,
 		"tick: [1s]":     "h.yaml:1: tick: one value is wanted, not a list",
-		"schedule:\n  cron: ''\n  every: six hours": `h.yaml:3: schedule.every: "six hours" is not a time span`,
-		"publish_life: 2h":                          "publish_life",
-		"valid_for: 1s":                             "valid_for",
-		"debounce: 1h":                              "debounce",
-		"schedule:\n  every: 1s":                    "h.yaml:2: schedule.every",
-		"schedule:\n  every: 1h\n  jitter: 2h":      "h.yaml:3: schedule.jitter",
-		"schedule:\n  cron: every day":              "h.yaml:2: schedule.cron",
-		"schedule:\n  cron: '0 0 31 2 *'":           "schedule.cron",
-		"schedule:\n  every: 1h\n  cron: '@daily'":  "has both cron and an interval",
-		"share:\n  nice: -5":                        "h.yaml:2: share.nice",
-		"share:\n  cpu_percent: 5":                  "share.cpu_percent",
-		"metrics:\n  listen: 0.0.0.0:9464":          "h.yaml:2: metrics.listen: \"0.0.0.0:9464\" is not a loopback address",
-		"metrics:\n  listen: localhost:9464":        "is not a loopback address",
-		"metrics:\n  listen: unix:relative":         "with an absolute path",
-		"metrics:\n  listen: 127.0.0.1:metrics":     "is no port",
-		"notify:\n  exec: [mail]":                   "notify.exec[0]",
-		"notify:\n  webhook:\n    url: ftp://h/":    "notify.webhook.url",
-		"notify:\n  webhook:\n    url: https://h":   "needs secret_file",
-		"keep_runs: 0":                              "keep_runs",
-		"socket:\n  group: no-such-group-here":      "h.yaml:2: socket.group",
-		"postpone:\n  load: -1":                     "postpone.load",
-		"runner: /":                                 "runner",
-		"version: 1\n---\nversion: 1":               "more than one YAML document",
+		"schedule:\n  cron: ''\n  every: six hours":                            `h.yaml:3: schedule.every: "six hours" is not a time span`,
+		"publish_life: 2h":                                                     "publish_life",
+		"valid_for: 1s":                                                        "valid_for",
+		"debounce: 1h":                                                         "debounce",
+		"schedule:\n  every: 1s":                                               "h.yaml:2: schedule.every",
+		"schedule:\n  every: 1h\n  jitter: 2h":                                 "h.yaml:3: schedule.jitter",
+		"schedule:\n  cron: every day":                                         "h.yaml:2: schedule.cron",
+		"schedule:\n  cron: '0 0 31 2 *'":                                      "schedule.cron",
+		"schedule:\n  every: 1h\n  cron: '@daily'":                             "has both cron and an interval",
+		"share:\n  nice: -5":                                                   "h.yaml:2: share.nice",
+		"share:\n  cpu_percent: 5":                                             "share.cpu_percent",
+		"metrics:\n  listen: 0.0.0.0:9464":                                     "h.yaml:2: metrics.listen: \"0.0.0.0:9464\" is not a loopback address",
+		"metrics:\n  listen: localhost:9464":                                   "is not a loopback address",
+		"metrics:\n  listen: unix:relative":                                    "with an absolute path",
+		"metrics:\n  listen: 127.0.0.1:metrics":                                "is no port",
+		"notify:\n  exec: [mail]":                                              "notify.exec[0]",
+		"notify:\n  webhook:\n    url: ftp://h/":                               "notify.webhook.url",
+		"notify:\n  webhook:\n    url: https://h":                              "needs secret_file",
+		"keep_runs: 0":                                                         "keep_runs",
+		"socket:\n  group: no-such-group-here":                                 "h.yaml:2: socket.group",
+		"postpone:\n  load: -1":                                                "postpone.load",
+		"postpone:\n  load: .nan":                                              "postpone.load: NaN",
+		"schedule:\n  cron: '* * * * * *'":                                     "is no cron expression of five fields",
+		"runner: /":                                                            "runner",
+		"metrics:\n  listen: unix:/":                                           "with an absolute path",
+		"publish: /etc/tenwalls/runner.yaml":                                   `h.yaml:1: publish: "/etc/tenwalls/runner.yaml" is also runner: give each a path of its own`,
+		"publish: h.yaml":                                                      "is also this file",
+		"state_dir: /k\nkey: /k/":                                              "is also state_dir",
+		"socket:\n  path: /run/tenwalls/attestation.json":                      "h.yaml:2: socket.path: \"/run/tenwalls/attestation.json\" is also publish",
+		"metrics:\n  listen: unix:/run/tenwalls/harness.sock":                  "h.yaml:2: metrics.listen: \"/run/tenwalls/harness.sock\" is also socket.path",
+		"notify:\n  webhook: {url: 'https://h', secret_file: /k}\npublish: /k": "is also notify.webhook.secret_file",
+		"socket:\n  path: /" + strings.Repeat("s", 107):                        "is longer than a socket's path can be: 107 bytes",
+		"version: 1\n---\nversion: 1":                                          "more than one YAML document",
 	} {
 		_, err := ParseConfig([]byte(text), "h.yaml")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), kind) {
@@ -125,5 +138,50 @@ func TestPauses(t *testing.T) {
 		if got := retryAfter(time.Minute, n, 15*time.Minute); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
+	}
+}
+
+// What the configuration names for the daemon itself is looked at before it starts.
+func TestWhatIsNamedIsLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/hook", "")
+	write(t, dir+"/other", "no attestation")
+	write(t, dir+"/secret", "0123456789abcdef")
+	must(t, os.Chmod(dir+"/secret", 0o600))
+	must(t, os.Chmod(dir+"/other", 0o600))
+	must(t, os.Symlink("nowhere", dir+"/link"))
+	hook := "notify: {webhook: {url: 'http://h', secret_file: "
+	for text, want := range map[string]string{
+		"publish: pub\nnotify: {exec: [" + dir + "/hook]}":  "",
+		"publish: pub\n" + hook + "secret}}":                "",
+		"publish: pub\n" + hook + "hook}}":                  "chmod 600 it",
+		"publish: pub\n" + hook + "none}}":                  "notify.webhook.secret_file: open",
+		"publish: other":                                    "is there and is no attestation, so it is not removed",
+		"publish: link":                                     "a link to nothing",
+		"publish: .":                                        "not a regular file",
+		"publish: pub\nkey: none":                           "key: ",
+		"publish: pub\nkey: other":                          "key: ",
+		"publish: pub\nnotify: {exec: [" + dir + "/none]}":  "notify.exec[0]: ",
+		"publish: pub\nnotify: {exec: [" + dir + "/other]}": "is no program: chmod +x it",
+		"publish: pub\nnotify: {exec: [" + dir + "]}":       "is no program",
+	} {
+		c, err := ParseConfig([]byte(text), dir+"/h.yaml")
+		must(t, err)
+		err = c.CheckFiles()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "h.yaml: ")) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Neither configuration is waited for.
+func TestANamedPipeIsNoConfiguration(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	must(t, unix.Mkfifo(pipe, 0o600))
+	if _, err := LoadConfig(pipe); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Error(err)
+	}
+	if _, err := runsc.LoadConfig(pipe); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Error(err)
 	}
 }

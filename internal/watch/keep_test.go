@@ -180,6 +180,10 @@ func TestThePublishedFileIsOurs(t *testing.T) {
 		t.Errorf("the file of the first: %q, %v", data, err)
 	}
 	must(t, unlock())
+	err = Serve(t.Context(), Parts{Config: cfg, Log: quiet})
+	if err == nil || !strings.Contains(err.Error(), "is no attestation, so it is not removed") || !isFile(cfg.Publish) {
+		t.Errorf("a file that is no attestation: %v", err)
+	}
 
 	l, err := listenUnix(cfg.Socket.Path, -1)
 	must(t, err)

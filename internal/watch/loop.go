@@ -102,8 +102,21 @@ func (d *Daemon) reload() {
 		d.log.Info("the configuration has changed", "file", next.File())
 		d.reschedule()
 		d.tickAt.set(time.Duration(next.Tick))
+		d.shorten()
 	}
 	d.mend(&d.faults.config)
+}
+
+// shorten takes up new spans of time: what is qualified lasts no longer than it
+// would have under them, and what is published is published anew.
+func (d *Daemon) shorten() {
+	if d.good == nil {
+		return
+	}
+	if early := d.good.wall.Sub(d.good.ran.Ended.Add(time.Duration(d.cfg.ValidFor))); early > 0 {
+		d.good.wall, d.good.mono = d.good.wall.Add(-early), d.good.mono-early
+	}
+	d.renewAt.set(0)
 }
 
 // look reads the identity, and takes back what is published when it is another

@@ -157,6 +157,31 @@ func TestPostponed(t *testing.T) {
 	})
 }
 
+// Shorter spans of time hold for what is published already.
+func TestSpansAreTakenUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) { r.cfg.PublishLife = seconds(3600) })
+		r.start()
+		r.pass(r.takes)
+		qualified := time.Now()
+		r.set(func() { r.cfg.PublishLife, r.cfg.ValidFor = seconds(10), seconds(3600) })
+		r.event()
+		r.pass(time.Millisecond)
+		s, _ := r.published()
+		if life := s.Expires.Sub(time.Now()); life > 10*time.Second {
+			t.Errorf("published for %s", life)
+		}
+		if d := r.d.Status().Qualified.Sub(qualified); d != time.Hour {
+			t.Errorf("qualified for %s", d)
+		}
+		r.set(func() { r.takes = time.Minute })
+		r.pass(time.Hour - time.Second)
+		r.wantPublished()
+		r.pass(time.Duration(r.cfg.Tick))
+		r.wantWithdrawn("has expired")
+	})
+}
+
 // What was wrong with a configuration is told, once, and put right it is run.
 func TestTheConfigurationIsPutRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

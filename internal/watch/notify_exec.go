@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"syscall"
@@ -12,8 +13,8 @@ import (
 )
 
 // ExecHook delivers a notice to a program, as JSON on its standard input. It has
-// to read it, end with 0 and take no longer than 30 s; then it is killed with
-// whatever it started in its process group.
+// to end with 0 and take no longer than 30 s; then it is killed with whatever it
+// started in its process group. What it leaves running when it ends is its own.
 type ExecHook struct {
 	Argv []string
 }
@@ -32,7 +33,11 @@ func (h ExecHook) Deliver(ctx context.Context, notice []byte) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil // it ended with 0, and left something of its own behind that holds its output
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("killed: %w", context.Cause(ctx))
 		}

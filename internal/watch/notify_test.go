@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // receiver is a messenger that fails as often as it is told to, or hangs.
@@ -145,6 +147,19 @@ func TestExecHook(t *testing.T) {
 	if err := h.Deliver(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "exit status 3: out of paper") {
 		t.Error(err)
 	}
+}
+
+// What a hook leaves running may hold its output: the notice was delivered all
+// the same, and is not delivered ten times.
+func TestExecHookThatLeavesSomethingRunning(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	h := ExecHook{Argv: []string{script(t, "sleep 300 & echo $! >"+pid)}}
+	must(t, h.Deliver(t.Context(), nil))
+	data, err := os.ReadFile(pid)
+	must(t, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	must(t, err)
+	must(t, unix.Kill(n, unix.SIGKILL)) // it is there
 }
 
 // A hook that hangs is killed with what it started.

@@ -57,6 +57,9 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	defer func() { err = errors.Join(err, alone()) }()
 	// Before anything that can take long or fail.
 	publisher := &Publisher{Path: cfg.Publish}
+	if err := replaceable(cfg.Publish); err != nil {
+		return err
+	}
 	if err := publisher.Withdraw(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tenwalls.dev/harness/internal/bounded"
 	"tenwalls.dev/harness/internal/durable"
 	"tenwalls.dev/harness/reports/attest"
 	"tenwalls.dev/harness/sandbox"
@@ -56,6 +57,29 @@ func (p *Publisher) Publish(run attest.Statement, now, until time.Time) (time.Ti
 	}
 	p.last = data
 	return s.Expires, nil
+}
+
+// maxPublished bounds what stands in a published file, in bytes.
+const maxPublished = 1 << 20
+
+// replaceable says whether what stands at the path is an attestation, or nothing:
+// a daemon removes it at its start, and its configuration may name another file by
+// mistake.
+func replaceable(path string) error {
+	data, err := bounded.Read(path, maxPublished)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		err = fmt.Errorf("%s: a link to nothing", path)
+	}
+	if err == nil {
+		_, err = attest.DecodeAttestation(data)
+	}
+	if err != nil {
+		return fmt.Errorf("publish: %s is there and is no attestation, so it is not removed: move it away, or publish elsewhere (%w)", path, err)
+	}
+	return nil
 }
 
 // Withdraw removes the file. It is gone for readers when the call returns, and

@@ -3,13 +3,13 @@ package runsc
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"tenwalls.dev/harness/internal/bounded"
 	"tenwalls.dev/harness/internal/yamlfile"
 	"tenwalls.dev/harness/sandbox"
 	"tenwalls.dev/harness/sandbox/evidence"
@@ -92,10 +92,13 @@ func DefaultConfig() Config {
 // File is where the configuration was read from, empty when it was not.
 func (c Config) File() string { return c.file }
 
+// maxConfig bounds the file, in bytes.
+const maxConfig = 1 << 20
+
 // LoadConfig reads and checks the file. Every error names the file and, where
 // there is one, the line and the field.
 func LoadConfig(file string) (Config, error) {
-	data, err := os.ReadFile(file)
+	data, err := bounded.Read(file, maxConfig)
 	if err != nil {
 		return Config{}, fmt.Errorf("runner configuration: %w (harness config init writes one)", err)
 	}

@@ -44,7 +44,7 @@ func identify(ctx context.Context, path string, within time.Duration) (Identity,
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = pipesWithin
-	var out bounded
+	var out head
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	switch {
@@ -67,11 +67,11 @@ func identify(ctx context.Context, path string, within time.Duration) (Identity,
 	return Identity{Path: path, Version: shorten(version), Digest: digest}, nil
 }
 
-// bounded keeps the first bytes of what a program says.
-type bounded struct{ bytes.Buffer }
+// head keeps the first bytes of what a program says.
+type head struct{ bytes.Buffer }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, maxReason-b.Len()))])
+func (h *head) Write(p []byte) (int, error) {
+	h.Buffer.Write(p[:min(len(p), max(0, maxReason-h.Len()))])
 	return len(p), nil
 }
 

@@ -17,7 +17,7 @@ func (c Config) Processes(ctx context.Context, root, container string) ([]int, e
 	cmd := exec.CommandContext(ctx, c.Runtime.Path, "--root="+root, "ps", "--format=json", container)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.WaitDelay = pipesWithin
-	var said bounded
+	var said head
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
