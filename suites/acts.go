@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/act"
@@ -78,7 +77,7 @@ func runnerMain(args []string) int {
 		return fail(err)
 	}
 	s := &Scene{
-		cfg: o.Config, Run: "killed", shelf: newShelf(), until: time.Now().Add(provisional),
+		cfg: o.Config, Run: "killed", shelf: newShelf(), mandate: newMandate(o.Config.Limits),
 		identity: runsc.Identity{Digest: o.Digest}, image: imageAt(o.Job.Image, o.Root), key: o.Key,
 	}
 	if s.runner, err = runsc.Open(s.cfg, s.options(s.cfg)); err != nil {

@@ -141,6 +141,7 @@ func (s *sitting) observers() []string {
 func (s *sitting) run(ctx context.Context) *cellEvidence {
 	ev := &cellEvidence{place: s.cell.Name, started: time.Now(), observations: map[string]observers.Observation{}}
 	defer func() { ev.lasted = time.Since(ev.started) }()
+	s.scene.mandate.renew()
 	var err error
 	if s.cell.Then == KillRunner {
 		err = s.runKilled(ctx, ev)

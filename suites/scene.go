@@ -15,7 +15,6 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -47,7 +46,7 @@ type Scene struct {
 	neighbour Neighbour
 	listeners []net.Listener
 	slow      float64 // how many times slower than usual this machine is
-	until     time.Time
+	mandate   *mandate
 	mutant    *Mutant // nil: none
 	guest     bool    // the workshop is somebody else's
 }
@@ -73,10 +72,6 @@ func (s *Scene) filter() *runsc.Filter { return s.cfg.Walls().Filter }
 // cell alone.
 func (s *Scene) Destination(cell string) (v4, v6 netip.Addr) { return s.world.Destination(cell) }
 
-// provisional is how long the capability lives under which a run's probes are
-// accepted.
-const provisional = 5 * time.Minute
-
 var errNotRoot = errors.New("not root: cgroups, network namespaces, mounts, fanotify and runsc need it; run as root")
 
 // errand is what a scene is set for beside an ordinary run, which has none of it.
@@ -93,7 +88,7 @@ func enter(cfg runsc.Config, e errand) (_ *Scene, err error) {
 	}
 	s := &Scene{
 		Run: cmp.Or(e.run, string(id.New("run"))), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
-		cfg: cfg, shelf: newShelf(), until: time.Now().Add(provisional),
+		cfg: cfg, shelf: newShelf(), mandate: newMandate(cfg.Limits),
 		shop: e.shop, guest: e.shop != nil, mutant: e.mutant,
 	}
 	s.AbstractSocket = "tenwalls-" + s.Nonce[:8]
@@ -226,7 +221,7 @@ func (s *Scene) listen() error {
 }
 
 // openRunner opens the runner under test with a provisional capability that
-// names the run and lives minutes.
+// names the run, and lives as its [mandate] does.
 func (s *Scene) openRunner() error {
 	var err error
 	if _, s.key, err = ed25519.GenerateKey(rand.Reader); err != nil {
@@ -256,15 +251,14 @@ func (s *Scene) options(cfg runsc.Config) runsc.Options {
 			return s.image.Root, nil
 		},
 		Vouch: func() (sandbox.Capabilities, error) {
-			// The monotonic clock counts here: setting the wall clock back
-			// does not lengthen it.
-			if time.Until(s.until) <= 0 {
-				return sandbox.Capabilities{}, errors.New("the run's provisional capability has expired")
+			until, err := s.mandate.end()
+			if err != nil {
+				return sandbox.Capabilities{}, err
 			}
 			return sandbox.Capabilities{
 				SchemaVersion: sandbox.SchemaVersion, Runtime: sandbox.RuntimeRunsc, RuntimeDigest: s.identity.Digest,
 				Profile: sandbox.ProfileDenyAll, Qualification: "provisional:" + s.Run,
-				QualifiedUntil: time.Now().Add(provisional), Limits: cfg.Limits.Limits(),
+				QualifiedUntil: until, Limits: cfg.Limits.Limits(),
 			}, nil
 		},
 	}

@@ -86,8 +86,16 @@ func TestWallsAreNamedWorstFirst(t *testing.T) {
 	for range 100 {
 		r.Trials = append(r.Trials, reports.Trial{ID: "x", Verdict: hostile.Broken})
 	}
-	if got := wallsOf(r); len(got) != maxWalls+1 || got[0] != "fell fell: r" {
+	got := wallsOf(r)
+	if len(got) != maxWalls+1 || got[0] != "fell fell: r" {
 		t.Errorf("%d: %v", len(got), got)
+	}
+	text := (&Status{Last: &Ran{Walls: got}}).Text()
+	if n := strings.Count(text, "broken"); n != shownWalls-3 || !strings.Contains(text, "and others: see the report") {
+		t.Errorf("%d of them in\n%s", n, text)
+	}
+	if text := (&Status{Last: &Ran{Walls: got[:shownWalls]}}).Text(); strings.Contains(text, "others") {
+		t.Errorf("there are no others:\n%s", text)
 	}
 }
 

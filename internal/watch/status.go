@@ -99,6 +99,9 @@ func (s *Status) line() string {
 	return "qualified, published until " + s.Until.Format(time.RFC3339)
 }
 
+// shownWalls bounds the trials that are named to people, the worst first.
+const shownWalls = 8
+
 // Text is the status for people.
 func (s *Status) Text() string {
 	var b strings.Builder
@@ -123,8 +126,11 @@ func (s *Status) Text() string {
 		if r.Trouble != "" {
 			row("", "%s", r.Trouble)
 		}
-		for _, w := range r.Walls {
+		for _, w := range r.Walls[:min(len(r.Walls), shownWalls)] {
 			row("", "%s", w)
+		}
+		if len(r.Walls) > shownWalls {
+			row("", "and others: see the report, or harness status --json")
 		}
 		for _, w := range r.Drift {
 			row("", "drift: %s", w)
