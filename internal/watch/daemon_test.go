@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,6 +182,9 @@ func TestExpiry(t *testing.T) {
 		r.wantPublished()
 		r.pass(31 * time.Second)
 		r.wantWithdrawn("has expired")
+		if n := r.notices; len(n) != 2 || n[1].Outcome != hostile.Unproven || !strings.Contains(n[1].Why, "has expired") {
+			t.Errorf("told %+v", n)
+		}
 		if r.count() != 2 || r.runs[1].Cause != CauseExpiry {
 			t.Errorf("%d runs, want one that renews it", r.count())
 		}
@@ -212,6 +216,32 @@ func TestTheClockIsSetBackBySmallSteps(t *testing.T) {
 	})
 }
 
+// A step back that no time service makes ends the qualification, and a run on the
+// new time renews it; the schedule starts from there.
+func TestTheClockIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		r.set(func() { r.offset -= backBy })
+		r.event()
+		r.wantPublished()
+		r.pass(time.Minute)
+		r.set(func() { r.offset -= backBy + time.Millisecond })
+		r.event()
+		r.wantWithdrawn("the clock went back by 2s")
+		r.set(func() { r.offset -= 5 * time.Hour })
+		r.pass(time.Minute)
+		r.wantPublished()
+		if n := r.count(); n != 3 || r.runs[1].Cause != CauseClock || r.runs[2].Cause != CauseClock {
+			t.Errorf("%d runs: %+v", n, r.runs)
+		}
+		if next := r.d.Status().Next; next.Sub(r.d.opt.Clock.Wall()) > 6*time.Hour {
+			t.Errorf("the next run is at %s, now it is %s", next, r.d.opt.Clock.Wall())
+		}
+	})
+}
+
 func TestTheClockIsSetAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -220,6 +250,13 @@ func TestTheClockIsSetAhead(t *testing.T) {
 		r.set(func() { r.offset = 2 * time.Hour })
 		r.pass(31 * time.Second)
 		r.wantPublished() // renewed on the new time
+		if r.set(func() { r.offset = 7 * time.Hour }); r.count() != 1 {
+			t.Errorf("%d runs", r.count())
+		}
+		r.pass(31*time.Second + r.takes)
+		if r.count() != 2 || r.runs[1].Cause != CauseSchedule {
+			t.Errorf("%d runs: the schedule is told by the wall clock", r.count())
+		}
 		r.set(func() { r.offset = 48 * time.Hour; r.takes = time.Minute })
 		r.pass(31 * time.Second)
 		r.wantWithdrawn("has expired")
@@ -243,6 +280,49 @@ func TestTheStateFolderIsRemoved(t *testing.T) {
 	})
 }
 
+// What a service manager is told (sd_notify(3)): that the daemon is ready when
+// what an earlier one left is gone, that it lives, and that it ends.
+func TestTheServiceManagerIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) { r.heart, r.cfg.Tick = 10*time.Second, runsc.Duration(time.Hour) })
+		must(t, os.MkdirAll(filepath.Dir(r.cfg.Publish), 0o755))
+		write(t, r.cfg.Publish, "left")
+		left := true
+		tell := r.d.opt.Tell
+		r.d.opt.Tell = func(state string) {
+			if state == "READY=1" {
+				left = isFile(r.cfg.Publish)
+			}
+			tell(state)
+		}
+		r.start()
+		r.pass(r.takes)
+		if left || slices.Index(r.told, "READY=1") < 0 || slices.Index(r.told, "READY=1") > slices.Index(r.told, "WATCHDOG=1") {
+			t.Errorf("told %q; the file of an earlier daemon is there: %v", r.told, left)
+		}
+		alive := func() (n int) {
+			for _, s := range r.told {
+				if s == "WATCHDOG=1" {
+					n++
+				}
+			}
+			return n
+		}
+		before := alive()
+		r.pass(15 * time.Second) // before the next renewal
+		if alive() == before {
+			t.Error("it does not tell that it lives while nothing happens")
+		}
+		if !slices.ContainsFunc(r.told, func(s string) bool { return strings.HasPrefix(s, "STATUS=qualified, published until ") }) {
+			t.Errorf("told %q", r.told)
+		}
+		must(t, r.stop())
+		if at := slices.Index(r.told, "STOPPING=1"); at < 0 || slices.Contains(r.told[at:], "WATCHDOG=1") {
+			t.Errorf("at the end it told %q", r.told[max(0, at):])
+		}
+	})
+}
+
 // The daemon is told to end in the middle of a run.
 func TestStopEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -259,6 +339,9 @@ func TestStopEndsTheRun(t *testing.T) {
 		m, err := recall(r.cfg.StateDir)
 		if err != nil || m.Last == nil || !strings.Contains(m.Last.Trouble, "told to end") {
 			t.Errorf("%+v, %v", m.Last, err)
+		}
+		if len(r.finished) != 1 || r.finished[0] != r.runs[0].ID {
+			t.Errorf("the ledger was told the end of %v", r.finished)
 		}
 	})
 }

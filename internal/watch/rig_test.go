@@ -45,6 +45,9 @@ type rig struct {
 	aliveErr error
 	ledgerNo error
 	meter    []time.Time
+	finished []string // runs that the ledger was told the end of
+	told     []string // the service manager
+	heart    time.Duration
 
 	cancel context.CancelFunc
 	ended  chan error
@@ -78,7 +81,8 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 	began := time.Now()
 	r.d, err = New(Options{
 		Config: r.cfg, Reader: r, Suite: r, Publisher: &Publisher{Path: r.cfg.Publish, Key: key}, Files: r, Ledger: ledger{r}, Meter: r,
-		Messengers: []Messenger{r}, Chance: func() float64 { return 0 }, Proc: dir,
+		Messengers: []Messenger{r}, Chance: func() float64 { return 0 }, Proc: dir, Heartbeat: r.heart,
+		Tell:   func(state string) { r.mu.Lock(); defer r.mu.Unlock(); r.told = append(r.told, state) },
 		Reload: func() (Config, error) { r.mu.Lock(); defer r.mu.Unlock(); return r.cfg, r.cfgErr },
 		Alive:  func() error { r.mu.Lock(); defer r.mu.Unlock(); return r.aliveErr },
 		Clock: Clock{
@@ -260,9 +264,10 @@ func (r *rig) Published(u time.Time) { r.mu.Lock(); defer r.mu.Unlock(); r.meter
 type ledger struct{ r *rig }
 
 func (l ledger) Begin(Request) error { return nil }
-func (l ledger) Finish(Request, Result) error {
+func (l ledger) Finish(q Request, _ Result) error {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
+	l.r.finished = append(l.r.finished, q.ID)
 	return l.r.ledgerNo
 }
 
