@@ -83,6 +83,34 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
+// What is here now is shown as it is, and not at all while it cannot be told.
+func TestTheIdentityIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		want := func(i Identity) {
+			t.Helper()
+			s := r.d.Status().Identity
+			if (i == Identity{}) != (s == nil) || s != nil && *s != i || r.here != i {
+				t.Errorf("status %+v, meter %+v, want %+v", s, r.here, i)
+			}
+		}
+		want(boxed)
+		other := boxed
+		other.Guest = dig("other")
+		r.set(func() { r.identity = other })
+		r.event()
+		want(other)
+		r.set(func() { r.readErr = errors.New("no runsc") })
+		r.pass(time.Minute)
+		want(Identity{})
+		r.set(func() { r.readErr = nil })
+		r.pass(time.Minute)
+		want(other)
+	})
+}
+
 // Nothing is published again before a run has shown that the host is as it was.
 func TestPutBackIsQualifiedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -230,14 +258,17 @@ func TestTheClockIsSetBack(t *testing.T) {
 		r.set(func() { r.offset -= backBy + time.Millisecond })
 		r.event()
 		r.wantWithdrawn("the clock went back by 2s")
+		r.pass(time.Minute)
+		r.wantPublished()
 		r.set(func() { r.offset -= 5 * time.Hour })
+		r.event()
+		if next := r.d.Status().Next; next.Sub(r.d.opt.Clock.Wall()) > 6*time.Hour {
+			t.Errorf("the next run is at %s, now it is %s", next, r.d.opt.Clock.Wall())
+		}
 		r.pass(time.Minute)
 		r.wantPublished()
 		if n := r.count(); n != 3 || r.runs[1].Cause != CauseClock || r.runs[2].Cause != CauseClock {
 			t.Errorf("%d runs: %+v", n, r.runs)
-		}
-		if next := r.d.Status().Next; next.Sub(r.d.opt.Clock.Wall()) > 6*time.Hour {
-			t.Errorf("the next run is at %s, now it is %s", next, r.d.opt.Clock.Wall())
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -179,6 +180,53 @@ func TestSpansAreTakenUpAtOnce(t *testing.T) {
 		r.wantPublished()
 		r.pass(time.Duration(r.cfg.Tick))
 		r.wantWithdrawn("has expired")
+	})
+}
+
+// So are the schedule and the tick.
+func TestScheduleAndTickAreTakenUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		r.set(func() { r.cfg.Schedule.Every, r.cfg.Tick = seconds(3600), seconds(2) })
+		r.event()
+		if next := r.d.Status().Next; next.Sub(r.d.opt.Clock.Wall()) != time.Hour {
+			t.Errorf("the next run is at %s", next)
+		}
+		r.set(func() { r.identity.Kernel = "6.18.1" })
+		r.pass(2 * time.Second)
+		r.wantWithdrawn("kernel release")
+	})
+}
+
+// What the identity is read from is watched before it is read, with the daemon's own
+// files; when there is more of it, it is read again.
+func TestWhatIsReadIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		want := func(more ...string) {
+			t.Helper()
+			if all := append([]string{r.cfg.File(), r.cfg.StateDir, "/runsc"}, more...); !slices.Equal(r.watching, all) {
+				t.Errorf("watched: %q, want %q", r.watching, all)
+			}
+		}
+		want()
+		before := r.looks
+		r.event()
+		if n := r.looks - before; n != 1 {
+			t.Errorf("looked %d times", n)
+		}
+		r.pass(time.Second)
+		before = r.looks
+		r.set(func() { r.extra = []string{"/etc/runsc"} })
+		r.event()
+		want("/etc/runsc")
+		if n := r.looks - before; n != 2 {
+			t.Errorf("looked %d times: it could have changed before it was watched", n)
+		}
 	})
 }
 

@@ -40,11 +40,14 @@ type rig struct {
 	runs     []Request
 	busy     int // runs at this moment
 	looks    int
+	extra    []string // further paths that the identity is read from
+	watching []string // the paths that are watched
 	events   chan struct{}
 	notices  []Notice
 	aliveErr error
 	ledgerNo error
 	meter    []time.Time
+	here     Identity // as the meter shows it
 	finished []string // runs that the ledger was told the end of
 	told     []string // the service manager
 	heart    time.Duration
@@ -234,11 +237,11 @@ func (r *rig) Read(string) (Identity, Watched, error) {
 	if r.readErr != nil {
 		return Identity{}, Watched{}, r.readErr
 	}
-	return r.identity, Watched{Paths: []string{"/runsc"}}, nil
+	return r.identity, Watched{Paths: append([]string{"/runsc"}, r.extra...)}, nil
 }
 
 // Watch, Changed and Close implement Files.
-func (r *rig) Watch(Watched) error      { return nil }
+func (r *rig) Watch(w Watched) error    { r.set(func() { r.watching = w.Paths }); return nil }
 func (r *rig) Changed() <-chan struct{} { return r.events }
 func (r *rig) Close() error             { return nil }
 
@@ -257,7 +260,7 @@ func (r *rig) Deliver(_ context.Context, data []byte) error {
 
 // Ran, Published and Identified implement Meter.
 func (r *rig) Ran(Request, Result)   {}
-func (r *rig) Identified(Identity)   {}
+func (r *rig) Identified(i Identity) { r.set(func() { r.here = i }) }
 func (r *rig) Published(u time.Time) { r.mu.Lock(); defer r.mu.Unlock(); r.meter = append(r.meter, u) }
 
 // ledger is one that can fail.
