@@ -34,6 +34,9 @@ func TestAGoodRunIsPublishedAndRenewed(t *testing.T) {
 			if left := s.Expires.Sub(r.d.opt.Clock.Wall()); left < 30*time.Second || left > time.Minute {
 				t.Fatalf("it is valid for %s more: renewed too late, or too long", left)
 			}
+			if last := r.meter[len(r.meter)-1]; !last.Equal(s.Expires) {
+				t.Fatalf("the meter shows %s, published until %s", last, s.Expires)
+			}
 			r.pass(17 * time.Second)
 		}
 		if r.count() != 1 {
@@ -108,6 +111,27 @@ func TestTheIdentityIsShown(t *testing.T) {
 		r.set(func() { r.readErr = nil })
 		r.pass(time.Minute)
 		want(other)
+	})
+}
+
+// A look that takes long takes back what is published, and when nothing has changed
+// after all it is published again without a run.
+func TestASlowLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.pass(r.takes)
+		r.set(func() { r.readIn = 2 * suspectAfter })
+		r.event()
+		r.wantPublished()
+		r.set(func() { r.readIn = 0 })
+		r.pass(suspectAfter)
+		r.wantWithdrawn("it takes long to tell")
+		r.pass(suspectAfter)
+		r.wantPublished()
+		if r.count() != 1 {
+			t.Errorf("%d runs", r.count())
+		}
 	})
 }
 
