@@ -121,19 +121,29 @@ func (c *comparison) census(p pair) {
 		return
 	}
 	a, b := countOf(p.a), countOf(p.b)
-	const through = "entry points let through"
+	points := "entry points"
+	if p.b.Route != "all" { // the other routes count some of them otherwise
+		points += " (" + p.b.Route + ")"
+	}
+	through := points + " let through"
 	if a.through == b.through && a.allowed != b.allowed { // as many, and others
 		c.note(Change{Census, "let through", a.allowed, b.allowed, through + ": " + a.through + " both times" + c.moved(a, b)})
 	} else {
 		c.change(Census, "let through", through, a.through, b.through, c.moved(a, b))
 	}
+	if (a.through == notCounted) != (b.through == notCounted) {
+		return // so is the rest
+	}
 	for _, f := range []struct{ what, before, after string }{
 		{"refused", a.refused, b.refused}, {"refused by", a.by, b.by}, {"undecided", a.undecided, b.undecided},
 		{"beyond the allow list", a.beyond, b.beyond}, {"missing of the allow list", a.missing, b.missing},
 	} {
-		c.change(Census, f.what, "entry points "+f.what, f.before, f.after, "")
+		c.change(Census, f.what, points+" "+f.what, f.before, f.after, "")
 	}
 }
+
+// notCounted stands for a number that was not recorded.
+const notCounted = "not counted"
 
 // count is one census, as it was recorded.
 type count struct {
@@ -148,7 +158,7 @@ func countOf(t *Trial) count {
 				return strconv.FormatInt(r.After, 10)
 			}
 		}
-		return "not counted"
+		return notCounted
 	}
 	n := count{through: read("through"), refused: read("refused"), undecided: read("undecided"), beyond: read("beyond"), missing: read("missing")}
 	if t.Claim == nil {

@@ -90,6 +90,9 @@ func TestWallsAreNamedWorstFirst(t *testing.T) {
 	if len(got) != maxWalls+1 || got[0] != "fell fell: r" {
 		t.Errorf("%d: %v", len(got), got)
 	}
+	if why := (Result{Outcome: hostile.Refused, Walls: got, Report: r}).qualifies(boxed); why != "refused: fell fell: r (and 102 others)" {
+		t.Error(why)
+	}
 	text := (&Status{Last: &Ran{Walls: got}}).Text()
 	if n := strings.Count(text, "broken"); n != shownWalls-3 || !strings.Contains(text, "and others: see the report") {
 		t.Errorf("%d of them in\n%s", n, text)

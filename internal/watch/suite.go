@@ -118,6 +118,9 @@ func (r Result) qualifies(i Identity) string {
 			words += ": " + r.Trouble
 		} else if len(r.Walls) > 0 {
 			words += ": " + r.Walls[0]
+			if n := r.others(); n > 0 {
+				words += fmt.Sprintf(" (and %d others)", n)
+			}
 		}
 		return words
 	case s == nil || s.Outcome != hostile.Qualified || len(s.Capabilities) == 0:
@@ -132,6 +135,20 @@ func (r Result) qualifies(i Identity) string {
 		}
 	}
 	return ""
+}
+
+// others is how many trials did not hold beside the first that is named.
+func (r Result) others() int {
+	if r.Report == nil {
+		return 0
+	}
+	n := 0
+	for _, t := range r.Report.Trials {
+		if t.Verdict != hostile.Held {
+			n++
+		}
+	}
+	return n - 1
 }
 
 // wallsOf names the trials of a report that did not hold, those first whose wall
