@@ -195,7 +195,14 @@ func TestNoOutcomeButQualifiedIsPublished(t *testing.T) {
 		"changed while it ran": {func(r *rig) {
 			r.outcome = func(q Request) Result { r.set(func() { r.identity.KernelCommand = "x" }); return r.good(q) }
 		}, "while it ran, kernel command line"},
-		"not recorded": {func(r *rig) { r.ledgerNo = errors.New("disk full") }, "it could not be recorded: disk full"},
+		"a fault that came while it ran": {func(r *rig) {
+			r.outcome = func(q Request) Result { r.set(func() { r.cfgErr = errors.New("tick: 0s") }); return r.good(q) }
+		}, "configuration: tick: 0s"},
+		"told of no more while it ran": {func(r *rig) {
+			r.outcome = func(q Request) Result { r.set(func() { r.readErr = errors.New("no runsc") }); return r.good(q) }
+		}, "cannot be told: no runsc"},
+		"not recorded":    {func(r *rig) { r.ledgerNo = errors.New("disk full") }, "it could not be recorded: disk full"},
+		"not to be begun": {func(r *rig) { r.beginNo = errors.New("disk full") }, "unproven: the run could not be recorded: disk full"},
 		"already expired": {func(r *rig) {
 			r.outcome = func(q Request) Result {
 				res := r.good(q)

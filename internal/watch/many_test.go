@@ -119,6 +119,28 @@ func TestUnprovenIsTriedAgain(t *testing.T) {
 }
 
 // A busy machine puts a scheduled run off, as long as that harms nothing.
+// The pauses begin anew once a run came to an outcome.
+func TestPausesBeginAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) { r.takes = 0 })
+		r.outcome = r.ends(hostile.Unproven, "")
+		r.start()
+		r.pass(7 * time.Minute) // after 1, 2 and 4 minutes
+		r.set(func() { r.outcome = r.good })
+		r.d.Ask("test")
+		r.pass(time.Second)
+		r.wantPublished()
+		r.set(func() { r.outcome = r.ends(hostile.Unproven, "") })
+		r.d.Ask("test")
+		r.pass(time.Second)
+		before := r.count()
+		r.pass(time.Minute)
+		if n := r.count() - before; n != 1 {
+			t.Errorf("%d runs in the minute after", n)
+		}
+	})
+}
+
 func TestPostponed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(r *rig) { r.cfg.Postpone.Load, r.cfg.PublishLife = 0.5, seconds(1800) })

@@ -46,6 +46,7 @@ type rig struct {
 	notices  []Notice
 	aliveErr error
 	ledgerNo error
+	beginNo  error
 	meter    []time.Time
 	here     Identity // as the meter shows it
 	finished []string // runs that the ledger was told the end of
@@ -266,7 +267,11 @@ func (r *rig) Published(u time.Time) { r.mu.Lock(); defer r.mu.Unlock(); r.meter
 // ledger is one that can fail.
 type ledger struct{ r *rig }
 
-func (l ledger) Begin(Request) error { return nil }
+func (l ledger) Begin(Request) error {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	return l.r.beginNo
+}
 func (l ledger) Finish(q Request, _ Result) error {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
