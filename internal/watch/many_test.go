@@ -141,6 +141,38 @@ func TestPausesBeginAnew(t *testing.T) {
 	})
 }
 
+// Whatever a run was made for, the schedule counts from its end; and of old runs the
+// last and the last good one stay.
+func TestWhatARunLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) { r.cfg.KeepRuns = 1 })
+		folder := func(ends func(Request) Result) func(Request) Result {
+			return func(q Request) Result {
+				res := ends(q)
+				res.Folder = filepath.Join(r.cfg.StateDir, runsFolder, q.ID)
+				must(t, os.Mkdir(res.Folder, 0o755))
+				return res
+			}
+		}
+		r.outcome = folder(r.good)
+		r.start()
+		r.pass(3 * time.Hour)
+		r.set(func() { r.outcome = folder(r.ends(hostile.Refused, "")) })
+		for range 3 {
+			r.d.Ask("test")
+			r.pass(r.takes)
+		}
+		if next := r.d.Status().Next; next.Sub(r.d.opt.Clock.Wall()) != 6*time.Hour {
+			t.Errorf("the next run is at %s", next)
+		}
+		left, err := os.ReadDir(filepath.Join(r.cfg.StateDir, runsFolder))
+		must(t, err)
+		if len(left) != 2 || left[0].Name() != r.runs[0].ID || left[1].Name() != r.runs[3].ID {
+			t.Errorf("left %v of %d runs", left, r.count())
+		}
+	})
+}
+
 func TestPostponed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(r *rig) { r.cfg.Postpone.Load, r.cfg.PublishLife = 0.5, seconds(1800) })
