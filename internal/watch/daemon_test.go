@@ -189,6 +189,18 @@ func TestNoOutcomeButQualifiedIsPublished(t *testing.T) {
 		"of another runsc": {func(r *rig) {
 			r.outcome = func(q Request) Result { res := r.good(q); res.Statement.RuntimeDigest = dig("x"); return res }
 		}, "runsc binary: the run was of"},
+		"of another configuration": {func(r *rig) {
+			r.outcome = func(q Request) Result { res := r.good(q); res.Statement.ConfigDigest = dig("x"); return res }
+		}, "runner configuration: the run was of"},
+		"of another kernel": {func(r *rig) {
+			r.outcome = func(q Request) Result { res := r.good(q); res.Statement.Host.Kernel = "x"; return res }
+		}, "kernel release: the run was of x"},
+		"of another boot": {func(r *rig) {
+			r.outcome = func(q Request) Result { res := r.good(q); res.Statement.Host.BootID = "x"; return res }
+		}, "boot id: the run was of x"},
+		"an attestation of another outcome": {func(r *rig) {
+			r.outcome = func(q Request) Result { res := r.good(q); res.Statement.Outcome = hostile.Refused; return res }
+		}, "no attestation that qualifies"},
 		"by another harness": {func(r *rig) {
 			r.outcome = func(q Request) Result { res := r.good(q); res.Harness = dig("x"); return res }
 		}, "harness binary: the run was of"},
@@ -246,6 +258,22 @@ func TestExpiry(t *testing.T) {
 		}
 		if r.count() != 2 || r.runs[1].Cause != CauseExpiry {
 			t.Errorf("%d runs, want one that renews it", r.count())
+		}
+	})
+}
+
+// It ends with the run's own attestation when that is sooner than valid_for.
+func TestARunThatIsValidForLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.outcome = func(q Request) Result {
+			q.ValidFor = time.Hour
+			return r.good(q)
+		}
+		r.start()
+		r.pass(r.takes)
+		if s := r.d.Status(); s.Qualified == nil || s.Qualified.Sub(r.d.opt.Clock.Wall()) != time.Hour {
+			t.Errorf("qualified until %s", s.Qualified)
 		}
 	})
 }

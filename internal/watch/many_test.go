@@ -284,6 +284,25 @@ func TestWhatIsReadIsWatched(t *testing.T) {
 	})
 }
 
+// However busy the machine is, a run has time to end before the qualification does.
+func TestPostponedNoFurtherThanTheQualification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(r *rig) {
+			r.cfg.Postpone.Load, r.cfg.ValidFor = 1, runsc.Duration(6*time.Hour+20*time.Minute)
+		})
+		write(t, filepath.Join(r.d.opt.Proc, "loadavg"), fmt.Sprint(100*runtime.NumCPU())+" 0 0 1/2 3")
+		r.start()
+		r.pass(6*time.Hour + 5*time.Minute)
+		if r.count() != 1 {
+			t.Fatalf("%d runs", r.count())
+		}
+		r.pass(5 * time.Minute)
+		if r.count() != 2 {
+			t.Errorf("%d runs, with run_within left of the qualification", r.count())
+		}
+	})
+}
+
 // What was wrong with a configuration is told, once, and put right it is run.
 func TestTheConfigurationIsPutRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
