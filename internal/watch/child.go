@@ -132,7 +132,7 @@ func (c *Child) watched(ctx context.Context, cmd *exec.Cmd, r Request) (*os.Proc
 	noted := note(c.Runs, pid)
 	done := make(chan struct{})
 	ended := make(chan error, 1)
-	go func() { ended <- end(ctx, done, pid) }()
+	go func() { ended <- end(ctx, done, pid, endWithin) }()
 	waited := cmd.Wait()
 	close(done)
 	err = errors.Join(noted, <-ended, forget(c.Runs), unbound())
@@ -149,19 +149,19 @@ func (c *Child) watched(ctx context.Context, cmd *exec.Cmd, r Request) (*os.Proc
 
 // end tells the child's group to end when ctx is done, and kills it when it has
 // not ended in time. It returns when done is closed.
-func end(ctx context.Context, done <-chan struct{}, pid int) error {
+func end(ctx context.Context, done <-chan struct{}, pid int, within time.Duration) error {
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 	}
 	err := signal(-pid, unix.SIGTERM)
-	patience := time.NewTimer(endWithin)
+	patience := time.NewTimer(within)
 	defer patience.Stop()
 	select {
 	case <-done:
 	case <-patience.C:
-		err = errors.Join(err, fmt.Errorf("not ended within %s of SIGTERM: killed; the next run removes what it left", endWithin), signal(-pid, unix.SIGKILL))
+		err = errors.Join(err, fmt.Errorf("not ended within %s of SIGTERM: killed; the next run removes what it left", within), signal(-pid, unix.SIGKILL))
 		<-done
 	}
 	return err

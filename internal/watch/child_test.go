@@ -180,6 +180,29 @@ func TestChildIsEnded(t *testing.T) {
 	}
 }
 
+// One that does not end when it is told to is killed, with its group.
+func TestChildThatDoesNotEndIsKilled(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `trap "" TERM; echo ready; while :; do sleep 0.05; done`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	_, err = out.Read(make([]byte, 6)) // it ignores the signal from here on
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	done, said := make(chan struct{}), make(chan error, 1)
+	go func() { said <- end(ctx, done, cmd.Process.Pid, 100*time.Millisecond) }()
+	_ = cmd.Wait() // its state is looked at below
+	close(done)
+	if err := <-said; err == nil || !strings.Contains(err.Error(), "not ended within 100ms of SIGTERM: killed") {
+		t.Error(err)
+	}
+	if s := cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGKILL {
+		t.Errorf("ended by %s", cmd.ProcessState)
+	}
+}
+
 // An earlier daemon's child is ended before anything else is begun, and what it
 // had not finished goes.
 func TestAnOrphanIsEnded(t *testing.T) {
