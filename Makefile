@@ -51,6 +51,11 @@ test: build unit privileged whole ## run all tests (root)
 unit: $(GUEST) ## unit tests; no root needed
 	$(GO) test -skip '^TestConformance$$' ./...
 
+# Needs a C compiler, which nothing else here does.
+.PHONY: race
+race: $(GUEST) ## unit tests under the race detector; no root needed
+	CGO_ENABLED=1 $(GO) test -race -skip '^TestConformance$$' ./...
+
 # Tests against the real kernel and a real runsc. They fail without root.
 .PHONY: privileged
 privileged: build ## tests against this host's kernel and the pinned runsc (root)
