@@ -34,8 +34,8 @@ func TestAGoodRunIsPublishedAndRenewed(t *testing.T) {
 			if left := s.Expires.Sub(r.d.opt.Clock.Wall()); left < 30*time.Second || left > time.Minute {
 				t.Fatalf("it is valid for %s more: renewed too late, or too long", left)
 			}
-			if last := r.meter[len(r.meter)-1]; !last.Equal(s.Expires) {
-				t.Fatalf("the meter shows %s, published until %s", last, s.Expires)
+			if all := saw(r, &r.meter); !all[len(all)-1].Equal(s.Expires) {
+				t.Fatalf("the meter shows %s, published until %s", all[len(all)-1], s.Expires)
 			}
 			r.pass(17 * time.Second)
 		}
@@ -94,9 +94,9 @@ func TestTheIdentityIsShown(t *testing.T) {
 		r.pass(r.takes)
 		want := func(i Identity) {
 			t.Helper()
-			s := r.d.Status().Identity
-			if (i == Identity{}) != (s == nil) || s != nil && *s != i || r.here != i {
-				t.Errorf("status %+v, meter %+v, want %+v", s, r.here, i)
+			s, meter := r.d.Status().Identity, saw(r, &r.here)
+			if (i == Identity{}) != (s == nil) || s != nil && *s != i || meter != i {
+				t.Errorf("status %+v, meter %+v, want %+v", s, meter, i)
 			}
 		}
 		want(boxed)
@@ -387,11 +387,12 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		}
 		r.start()
 		r.pass(r.takes)
-		if left || slices.Index(r.told, "READY=1") < 0 || slices.Index(r.told, "READY=1") > slices.Index(r.told, "WATCHDOG=1") {
-			t.Errorf("told %q; the file of an earlier daemon is there: %v", r.told, left)
+		told := saw(r, &r.told)
+		if left || slices.Index(told, "READY=1") < 0 || slices.Index(told, "READY=1") > slices.Index(told, "WATCHDOG=1") {
+			t.Errorf("told %q; the file of an earlier daemon is there: %v", told, left)
 		}
 		alive := func() (n int) {
-			for _, s := range r.told {
+			for _, s := range saw(r, &r.told) {
 				if s == "WATCHDOG=1" {
 					n++
 				}
@@ -403,8 +404,8 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		if alive() == before {
 			t.Error("it does not tell that it lives while nothing happens")
 		}
-		if !slices.ContainsFunc(r.told, func(s string) bool { return strings.HasPrefix(s, "STATUS=qualified, published until ") }) {
-			t.Errorf("told %q", r.told)
+		if !slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, "STATUS=qualified, published until ") }) {
+			t.Errorf("told %q", told)
 		}
 		must(t, r.stop())
 		if at := slices.Index(r.told, "STOPPING=1"); at < 0 || slices.Contains(r.told[at:], "WATCHDOG=1") {

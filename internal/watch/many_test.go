@@ -61,12 +61,12 @@ func TestEventsWithoutChangeAreBounded(t *testing.T) {
 		r.start()
 		r.pass(time.Second + r.takes)
 		r.wantPublished()
-		before := r.looks
+		before := saw(r, &r.looks)
 		for range 1000 {
 			r.event()
 			r.pass(time.Millisecond)
 		}
-		if n := r.looks - before; n < 2 || n > 21 {
+		if n := saw(r, &r.looks) - before; n < 2 || n > 21 {
 			t.Errorf("%d looks in a second", n)
 		}
 		r.wantPublished()
@@ -263,22 +263,23 @@ func TestWhatIsReadIsWatched(t *testing.T) {
 		r.pass(r.takes)
 		want := func(more ...string) {
 			t.Helper()
-			if all := append([]string{r.cfg.File(), r.cfg.StateDir, "/runsc"}, more...); !slices.Equal(r.watching, all) {
-				t.Errorf("watched: %q, want %q", r.watching, all)
+			all := append([]string{r.cfg.File(), r.cfg.StateDir, "/runsc"}, more...)
+			if got := saw(r, &r.watching); !slices.Equal(got, all) {
+				t.Errorf("watched: %q, want %q", got, all)
 			}
 		}
 		want()
-		before := r.looks
+		before := saw(r, &r.looks)
 		r.event()
-		if n := r.looks - before; n != 1 {
+		if n := saw(r, &r.looks) - before; n != 1 {
 			t.Errorf("looked %d times", n)
 		}
 		r.pass(time.Second)
-		before = r.looks
+		before = saw(r, &r.looks)
 		r.set(func() { r.extra = []string{"/etc/runsc"} })
 		r.event()
 		want("/etc/runsc")
-		if n := r.looks - before; n != 2 {
+		if n := saw(r, &r.looks) - before; n != 2 {
 			t.Errorf("looked %d times: it could have changed before it was watched", n)
 		}
 	})

@@ -123,6 +123,13 @@ func (r *rig) set(change func()) {
 	change()
 }
 
+// saw is what the daemon left on the machine so far.
+func saw[T any](r *rig, of *T) T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *of
+}
+
 // event tells the daemon that something may have changed.
 func (r *rig) event() {
 	select {
