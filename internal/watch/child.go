@@ -125,7 +125,7 @@ func (c *Child) watched(ctx context.Context, cmd *exec.Cmd, r Request) (*os.Proc
 		return nil, fmt.Errorf("start harness run: %w", err)
 	}
 	pid := cmd.Process.Pid
-	unbound, err := r.Share.bound(pid)
+	unbound, err := r.Share.bound(cgroupRoot, boundGroup(c.Runs), pid)
 	if err != nil {
 		c.Log.Warn("the child runs without its bound of processor time", "run", r.ID, "why", err.Error())
 	}

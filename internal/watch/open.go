@@ -75,6 +75,9 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	if err := endOrphan(ctx, runs); err != nil {
 		return err
 	}
+	if err := unbind(cgroupRoot, boundGroup(runs)); err != nil {
+		return err
+	}
 	messengers, err := cfg.Notify.messengers()
 	if err != nil {
 		return err

@@ -1,6 +1,9 @@
 package watch
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,20 +50,26 @@ func (s Share) lower() error {
 // period is that of the processor bound: the kernel's own default.
 const period = 100 * time.Millisecond
 
+// cgroupRoot is where the cgroup file systems are mounted.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// boundGroup is the cgroup that bounds the runs in a folder. Its name is known, so
+// that a daemon that follows a killed one finds what that left.
+func boundGroup(runs string) string {
+	sum := sha256.Sum256([]byte(runs))
+	return "tenwalls-watch-" + hex.EncodeToString(sum[:6])
+}
+
 // bound puts the process into a cgroup of its own that is granted the share of
 // processor time. The jobs of the suite are not in it: the runner gives each its
 // own cgroup, and bounds it by the limits of the runner configuration. The
-// returned function removes the cgroup; it is never nil.
-func (s Share) bound(pid int) (func() error, error) {
+// returned function removes the cgroup, and says so when the bound did not last; it
+// is never nil.
+func (s Share) bound(root, group string, pid int) (func() error, error) {
 	none := func() error { return nil }
 	if s.CPUPercent == 0 {
 		return none, nil
 	}
-	return s.boundIn("/sys/fs/cgroup", pid)
-}
-
-func (s Share) boundIn(root string, pid int) (func() error, error) {
-	none := func() error { return nil }
 	quota := strconv.FormatInt(period.Microseconds()*int64(s.CPUPercent)/100, 10)
 	micros := strconv.FormatInt(period.Microseconds(), 10)
 	var tree string
@@ -73,15 +82,17 @@ func (s Share) boundIn(root string, pid int) (func() error, error) {
 	} else {
 		tree, values = filepath.Join(root, "cpu"), [][2]string{{"cpu.cfs_period_us", micros}, {"cpu.cfs_quota_us", quota}}
 	}
-	dir := filepath.Join(tree, "tenwalls-watch-"+strconv.Itoa(os.Getpid()))
+	dir := filepath.Join(tree, group)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return none, fmt.Errorf("share.cpu_percent: %w", err)
 	}
+	last := values[len(values)-1]
 	remove := func() error {
-		if err := os.Remove(dir); err != nil {
-			return fmt.Errorf("share.cpu_percent: %w", err)
+		var lost error
+		if now, err := line(filepath.Join(dir, last[0])); err != nil || now != last[1] {
+			lost = fmt.Errorf("share.cpu_percent: the bound did not last: %s is %q, and was %q: somebody else manages the cgroups; with systemd, the unit has to have CPUWeight= (%w)", last[0], now, last[1], cmp.Or(err, errChanged))
 		}
-		return nil
+		return errors.Join(lost, unbind(root, group))
 	}
 	for _, v := range append(values, [2]string{"cgroup.procs", strconv.Itoa(pid)}) {
 		if err := put(filepath.Join(dir, v[0]), v[1]); err != nil {
@@ -89,6 +100,19 @@ func (s Share) boundIn(root string, pid int) (func() error, error) {
 		}
 	}
 	return remove, nil
+}
+
+// errChanged is why a bound did not last when its file can be read.
+var errChanged = errors.New("it was changed")
+
+// unbind removes the cgroup, also one that an earlier daemon left.
+func unbind(root, group string) error {
+	for _, tree := range []string{root, filepath.Join(root, "cpu")} {
+		if err := unix.Rmdir(filepath.Join(tree, group)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("share.cpu_percent: remove %s: %w", filepath.Join(tree, group), err)
+		}
+	}
+	return nil
 }
 
 // put writes to a control file that is there.

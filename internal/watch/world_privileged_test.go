@@ -177,9 +177,9 @@ exit 2`)
 	if data, err := os.ReadFile(filepath.Join(res.Folder, "quota")); err != nil || !strings.HasPrefix(string(data), "50000") {
 		t.Errorf("quota %q, %v", data, err)
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/tenwalls-watch-", "/sys/fs/cgroup/cpu/tenwalls-watch-"} {
-		if _, err := os.Stat(pattern + strconv.Itoa(os.Getpid())); err == nil {
-			t.Errorf("%s is left", pattern)
+	for _, tree := range []string{cgroupRoot, cgroupRoot + "/cpu"} {
+		if _, err := os.Stat(filepath.Join(tree, boundGroup(w.child.Runs))); err == nil {
+			t.Errorf("it is left in %s", tree)
 		}
 	}
 }
