@@ -170,6 +170,9 @@ func (s *sitting) jobID() id.ID {
 
 // runHere runs the job in the run's own runner.
 func (s *sitting) runHere(ctx context.Context, ev *cellEvidence) error {
+	if err := ctx.Err(); err != nil {
+		return err // an interrupted run submits nothing more
+	}
 	job, err := s.seal(s.jobID())
 	if err != nil {
 		return err

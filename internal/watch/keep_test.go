@@ -211,32 +211,39 @@ func TestThePublishedFileIsOurs(t *testing.T) {
 // A bound that another manager of cgroups took away is told. The trees are recorded
 // ones, where a folder is removed only when its files are.
 func TestABoundThatDoesNotLast(t *testing.T) {
-	for _, c := range []struct{ tree, file, value string }{{"", "cpu.max", "50000 100000"}, {"cpu", "cpu.cfs_quota_us", "50000"}} {
+	for _, c := range []struct{ dir, file, value string }{{"group/suite", "cpu.max", "50000 100000"}, {"cpu/group", "cpu.cfs_quota_us", "50000"}} {
 		root := t.TempDir()
-		if c.tree == "" {
-			write(t, root+"/cgroup.controllers", "cpuset cpu io")
-			write(t, root+"/cgroup.subtree_control", "")
-		}
-		dir := filepath.Join(root, c.tree, "group")
+		dir := filepath.Join(root, c.dir)
 		must(t, os.MkdirAll(dir, 0o755))
 		for _, f := range []string{"cpu.max", "cpu.cfs_period_us", "cpu.cfs_quota_us", "cgroup.procs"} {
 			write(t, filepath.Join(dir, f), "")
 		}
+		controls := []string{root + "/cgroup.subtree_control", root + "/group/cgroup.subtree_control"}
+		if c.file == "cpu.max" {
+			write(t, root+"/cgroup.controllers", "cpuset cpu io")
+			for _, f := range controls {
+				write(t, f, "")
+			}
+		}
 		remove, err := Share{CPUPercent: 50}.bound(root, "group", 1234)
 		must(t, err)
-		if pid, err := os.ReadFile(dir + "/cgroup.procs"); err != nil || string(pid) != "1234" {
-			t.Errorf("in it: %q, %v", pid, err)
+		want := map[string]string{dir + "/cgroup.procs": "1234", filepath.Join(dir, c.file): c.value}
+		if c.file == "cpu.max" { // the upper one hands it on, so that nobody can take it from the root
+			want[controls[0]], want[controls[1]] = "+cpu", "+cpu"
 		}
-		if got, err := line(filepath.Join(dir, c.file)); err != nil || got != c.value {
-			t.Errorf("%s is %q, %v", c.file, got, err)
+		for file, value := range want {
+			if got, err := line(file); err != nil || got != value {
+				t.Errorf("%s is %q, %v", file, got, err)
+			}
 		}
 		write(t, filepath.Join(dir, c.file), "max")
 		if err := remove(); err == nil || !strings.Contains(err.Error(), "the bound did not last: "+c.file+` is "max", and was "`+c.value) {
 			t.Error(err)
 		}
+		must(t, os.RemoveAll(filepath.Join(root, "group")))
 		must(t, os.RemoveAll(dir))
-		must(t, os.Mkdir(dir, 0o755))
-		if err := remove(); err == nil || !strings.Contains(err.Error(), "the bound did not last") || isThere(dir) {
+		must(t, os.MkdirAll(dir, 0o755))
+		if err := remove(); err == nil || !strings.Contains(err.Error(), "the bound did not last") || isThere(filepath.Dir(dir)) == (c.file == "cpu.max") || isThere(dir) {
 			t.Error(err)
 		}
 	}
@@ -249,7 +256,7 @@ func TestABoundThatIsLeft(t *testing.T) {
 	root := t.TempDir()
 	group := boundGroup("/var/lib/tenwalls/watch/runs")
 	must(t, os.MkdirAll(filepath.Join(root, "cpu", group), 0o755))
-	must(t, os.Mkdir(filepath.Join(root, group), 0o755))
+	must(t, os.MkdirAll(filepath.Join(root, group, suiteGroup), 0o755))
 	must(t, unbind(root, group))
 	must(t, unbind(root, group))
 	if isThere(filepath.Join(root, group)) || isThere(filepath.Join(root, "cpu", group)) {

@@ -72,27 +72,21 @@ func (s Share) bound(root, group string, pid int) (func() error, error) {
 	}
 	quota := strconv.FormatInt(period.Microseconds()*int64(s.CPUPercent)/100, 10)
 	micros := strconv.FormatInt(period.Microseconds(), 10)
-	var tree string
-	var values [][2]string
+	dir := filepath.Join(root, "cpu", group)
+	values := [][2]string{{"cpu.cfs_period_us", micros}, {"cpu.cfs_quota_us", quota}}
 	if data, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil && strings.Contains(" "+string(data), " cpu") {
-		tree, values = root, [][2]string{{"cpu.max", quota + " " + micros}}
-		if err := put(filepath.Join(root, "cgroup.subtree_control"), "+cpu"); err != nil {
-			return none, fmt.Errorf("share.cpu_percent: %w", err)
-		}
-	} else {
-		tree, values = filepath.Join(root, "cpu"), [][2]string{{"cpu.cfs_period_us", micros}, {"cpu.cfs_quota_us", quota}}
-	}
-	dir := filepath.Join(tree, group)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return none, fmt.Errorf("share.cpu_percent: %w", err)
+		dir, values = filepath.Join(root, group, suiteGroup), [][2]string{{"cpu.max", quota + " " + micros}}
 	}
 	last := values[len(values)-1]
 	remove := func() error {
 		var lost error
 		if now, err := line(filepath.Join(dir, last[0])); err != nil || now != last[1] {
-			lost = fmt.Errorf("share.cpu_percent: the bound did not last: %s is %q, and was %q: somebody else manages the cgroups; with systemd, the unit has to have CPUWeight= (%w)", last[0], now, last[1], cmp.Or(err, errChanged))
+			lost = fmt.Errorf("share.cpu_percent: the bound did not last: %s is %q, and was %q: somebody else manages the cgroups (%w)", last[0], now, last[1], cmp.Or(err, errChanged))
 		}
 		return errors.Join(lost, unbind(root, group))
+	}
+	if err := makeGroup(root, dir); err != nil {
+		return func() error { return unbind(root, group) }, err
 	}
 	for _, v := range append(values, [2]string{"cgroup.procs", strconv.Itoa(pid)}) {
 		if err := put(filepath.Join(dir, v[0]), v[1]); err != nil {
@@ -102,14 +96,45 @@ func (s Share) bound(root, group string, pid int) (func() error, error) {
 	return remove, nil
 }
 
+// suiteGroup is below the group on version 2.
+const suiteGroup = "suite"
+
+// makeGroup makes the folder of a bound. On version 2 that is a group below the
+// group: while the group hands the controller on, nobody can take it from the root
+// (cgroups(7)), as systemd else does at its next reload.
+func makeGroup(root, dir string) error {
+	steps := []func() error{func() error { return mkdir(dir) }}
+	if upper := filepath.Dir(dir); filepath.Base(dir) == suiteGroup {
+		steps = []func() error{
+			func() error { return put(filepath.Join(root, "cgroup.subtree_control"), "+cpu") },
+			func() error { return mkdir(upper) },
+			func() error { return put(filepath.Join(upper, "cgroup.subtree_control"), "+cpu") },
+			steps[0],
+		}
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("share.cpu_percent: %w", err)
+		}
+	}
+	return nil
+}
+
+func mkdir(dir string) error {
+	if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
 // errChanged is why a bound did not last when its file can be read.
 var errChanged = errors.New("it was changed")
 
 // unbind removes the cgroup, also one that an earlier daemon left.
 func unbind(root, group string) error {
-	for _, tree := range []string{root, filepath.Join(root, "cpu")} {
-		if err := unix.Rmdir(filepath.Join(tree, group)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("share.cpu_percent: remove %s: %w", filepath.Join(tree, group), err)
+	for _, dir := range []string{filepath.Join(root, group, suiteGroup), filepath.Join(root, group), filepath.Join(root, "cpu", group)} {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("share.cpu_percent: remove %s: %w", dir, err)
 		}
 	}
 	return nil
