@@ -67,6 +67,7 @@ func lie(of, cell, trials string, basis ...string) Mutant {
 	m.Cells, m.Also = []string{cell}, nil
 	m.Order = map[string]string{hostile.ParamDeceit: string(hostile.DeceitLie)}
 	m.Predicted = []Prediction{{Trials: trials, Verdict: hostile.Fell, Basis: basis, Without: []string{"inside"}}}
+	m.Foretell = nil
 	return m
 }
 

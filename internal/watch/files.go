@@ -49,16 +49,25 @@ type folders struct {
 	done    chan struct{}
 }
 
-// OpenFiles starts a watch over nothing yet.
+// OpenFiles starts a watch over nothing yet but the mount table.
 func OpenFiles() (Files, error) {
+	f, err := openFolders()
+	if err != nil {
+		return nil, err
+	}
+	if f.mounts, err = watchMounts(f.tell); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openFolders is OpenFiles without the mount table.
+func openFolders() (*folders, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch folders: %w: raise fs.inotify.max_user_instances; until then a change is seen at the next tick", err)
 	}
 	f := &folders{w: w, names: make(chan map[string]map[string]bool), changed: make(chan struct{}, 1), done: make(chan struct{})}
-	if f.mounts, err = watchMounts(f.tell); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
 	go f.listen()
 	return f, nil
 }
@@ -66,7 +75,10 @@ func OpenFiles() (Files, error) {
 func (f *folders) Changed() <-chan struct{} { return f.changed }
 
 func (f *folders) Close() error {
-	err := errors.Join(f.w.Close(), f.mounts.Close())
+	err := f.w.Close()
+	if f.mounts != nil {
+		err = errors.Join(err, f.mounts.Close())
+	}
 	<-f.done
 	return err
 }

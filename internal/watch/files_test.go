@@ -77,7 +77,7 @@ func TestEveryWayOfChangingAFileIsSeen(t *testing.T) {
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := OpenFiles()
+			f, err := openFolders() // others may mount beside us
 			must(t, err)
 			t.Cleanup(func() { must(t, f.Close()) })
 			dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestEveryWayOfChangingAFileIsSeen(t *testing.T) {
 
 // A neighbour in the same folder wakes nobody.
 func TestOtherNamesAreNotSeen(t *testing.T) {
-	f, err := OpenFiles()
+	f, err := openFolders() // others may mount beside us
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
 	dir := t.TempDir()
@@ -134,7 +134,7 @@ func TestOtherNamesAreNotSeen(t *testing.T) {
 // Everything below a tree counts, folders made later too, once they were looked
 // at.
 func TestATreeIsWatched(t *testing.T) {
-	f, err := OpenFiles()
+	f, err := openFolders() // others may mount beside us
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
 	dir := t.TempDir()
@@ -160,7 +160,7 @@ func TestATreeIsWatched(t *testing.T) {
 
 // What is not there yet is seen when it comes.
 func TestWhatIsAbsentIsSeenWhenItComes(t *testing.T) {
-	f, err := OpenFiles()
+	f, err := openFolders() // others may mount beside us
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
 	dir := t.TempDir()
