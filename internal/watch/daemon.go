@@ -85,6 +85,7 @@ type Daemon struct {
 	due      *due
 	unproven int // runs in a row
 	postpone time.Time
+	retry    time.Time // when an unproven run is made again; zero when it is not
 	next     time.Time
 	nextWhy  string
 	memory   memory
@@ -230,6 +231,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 			d.scheduled()
 		case <-d.retryAt.c():
 			d.retryAt.stop()
+			d.retry = time.Time{}
 			d.ask(request{CauseRetry, "the last run was unproven"}, 0)
 		case r := <-d.asked:
 			d.ask(r, 0)

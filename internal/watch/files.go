@@ -155,7 +155,10 @@ func (f *folders) Watch(what Watched) error {
 // up there: each link of a chain can be swapped, and each folder renamed. It
 // returns where path leads to.
 func way(path string, into map[string]map[string]bool) string {
-	done, rest := "/", strings.Split(filepath.Clean(path), "/")
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs // the configuration may have been named from where the daemon was started
+	}
+	done, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]

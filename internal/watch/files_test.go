@@ -131,6 +131,21 @@ func TestOtherNamesAreNotSeen(t *testing.T) {
 	}
 }
 
+// The configuration may be named from the folder in which the daemon was started.
+func TestARelativePathIsWatched(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f, err := openFolders()
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	write(t, "harness.yaml", "one")
+	must(t, f.Watch(Watched{Paths: []string{"harness.yaml"}}))
+	drain(f)
+	write(t, "harness.yaml", "two")
+	if !seen(t, f) {
+		t.Error("not seen")
+	}
+}
+
 // Everything below a tree counts, folders made later too, once they were looked
 // at.
 func TestATreeIsWatched(t *testing.T) {

@@ -40,7 +40,9 @@ func (d *Daemon) finish(ctx context.Context, res Result) {
 		d.lose("run " + r.ID + " does not qualify: " + why)
 		if outcome == hostile.Unproven && d.due == nil {
 			d.unproven++
-			d.retryAt.set(retryAfter(time.Duration(d.cfg.Retry), d.unproven, 15*time.Minute))
+			pause := retryAfter(time.Duration(d.cfg.Retry), d.unproven, 15*time.Minute)
+			d.retryAt.set(pause)
+			d.retry = d.wall.Add(pause)
 		}
 	}
 	if outcome != hostile.Unproven {

@@ -323,6 +323,7 @@ func (d *Daemon) begin(ctx context.Context) {
 	d.due = nil
 	d.runAt.stop()
 	d.retryAt.stop()
+	d.retry = time.Time{}
 	d.postpone = time.Time{}
 	d.running = &r
 	d.log.Info("run", "run", r.ID, "cause", r.Cause, "reason", r.Reason)

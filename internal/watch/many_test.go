@@ -125,11 +125,18 @@ func TestPausesBeginAnew(t *testing.T) {
 		r := newRig(t, func(r *rig) { r.takes = 0 })
 		r.outcome = r.ends(hostile.Unproven, "")
 		r.start()
+		r.pass(time.Second)
+		if s := r.d.Status(); s.Next.Sub(r.d.opt.Clock.Wall()) != time.Minute-time.Second || !strings.HasPrefix(s.NextWhy, "retry") {
+			t.Errorf("the next run is at %s: %s", s.Next, s.NextWhy)
+		}
 		r.pass(7 * time.Minute) // after 1, 2 and 4 minutes
 		r.set(func() { r.outcome = r.good })
 		r.d.Ask("test")
 		r.pass(time.Second)
 		r.wantPublished()
+		if s := r.d.Status(); s.NextWhy != "schedule" {
+			t.Errorf("the next run is at %s: %s", s.Next, s.NextWhy)
+		}
 		r.set(func() { r.outcome = r.ends(hostile.Unproven, "") })
 		r.d.Ask("test")
 		r.pass(time.Second)

@@ -48,9 +48,13 @@ func (d *Daemon) show() {
 		u := t.UTC().Round(0)
 		return &u
 	}
+	next, why := d.next, d.nextWhy
+	if !d.retry.IsZero() && (next.IsZero() || d.retry.Before(next)) {
+		next, why = d.retry, "retry: the last run was unproven"
+	}
 	s := &Status{
 		At: d.opt.Clock.Wall().UTC(), Host: d.opt.HostName, Version: d.opt.Version, Began: d.began.UTC(), Config: d.cfg.File(), Why: d.why,
-		Until: utc(d.until), Next: utc(d.next), NextWhy: d.nextWhy, Last: d.memory.Last, LastGood: d.memory.LastGood, Outcome: d.memory.Outcome,
+		Until: utc(d.until), Next: utc(next), NextWhy: why, Last: d.memory.Last, LastGood: d.memory.LastGood, Outcome: d.memory.Outcome,
 		Stuck: d.stuck, Runs: d.runs, TickOnly: d.unseen, Running: d.running,
 		beatWithin: 3*max(time.Duration(d.cfg.Tick), d.opt.Heartbeat) + time.Minute,
 	}
