@@ -7,6 +7,7 @@
 package evidence
 
 import (
+	_ "crypto/sha256" // go-digest finds a hash only where it is imported
 	"fmt"
 	"mime"
 	"strings"
