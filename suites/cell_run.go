@@ -246,7 +246,7 @@ func (s *sitting) arm(ctx context.Context, t runsc.Traces) {
 	s.group, _ = s.scene.cgroups.Open(t.Cgroup)
 	s.watch = s.eyes.arm(ctx, s.observers(), s.cell.Name, t)
 	if len(s.cell.Lifts) == 0 && s.group != nil {
-		s.watch.watches[inForceName] = &inForceWatch{&s.eyes.inForce, s.cell.Name, s.eyes.host, s.group, t}
+		s.watch.watches[inForceName] = &inForceWatch{&s.eyes.inForce, s.cell.Name, s.eyes.host, s.group, t, s.scene.identity}
 	}
 	s.watch.sample()
 }

@@ -3,6 +3,7 @@ package suites
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
@@ -84,11 +86,12 @@ const inForceName = "in force"
 
 // inForceWatch reads what is in force while the job runs.
 type inForceWatch struct {
-	to     *readback
-	cell   string
-	host   observers.Host
-	group  *cgroup.Group
-	traces runsc.Traces
+	to      *readback
+	cell    string
+	host    observers.Host
+	group   *cgroup.Group
+	traces  runsc.Traces
+	runtime runsc.Identity
 }
 
 // Sample implements [observers.Watch].
@@ -168,9 +171,52 @@ func (w *inForceWatch) status(seen map[string]string, subject string, p locked) 
 		seen[subject+": "+k] = p.status[k]
 	}
 	seen[subject+": flags"] = bootFlags(p.command, w.traces)
+	seen[subject+": program"] = w.program(p.pid)
 	for _, n := range []string{"pid", "mnt", "net", "ipc", "uts", "user", "cgroup", "time"} {
 		seen[subject+": "+n+" namespace"] = whose(w.host, p.pid, n)
 	}
+}
+
+// asNamed is the program of a process that runs the bytes whose digest the report
+// names.
+const asNamed = "the runtime's binary"
+
+// program tells whether a process runs the named binary (proc(5), /proc/pid/exe),
+// and what else when it does not: runtime.path can be something that starts another.
+func (w *inForceWatch) program(pid int) string {
+	exe := filepath.Join(w.host.Proc, strconv.Itoa(pid), "exe")
+	runs, err := os.Stat(exe)
+	if err != nil {
+		return "unread: " + unplaced(err)
+	}
+	// The runner has compared the digest of the file there before the job began.
+	if named, err := os.Stat(w.runtime.Path); err == nil && os.SameFile(runs, named) {
+		return asNamed
+	}
+	digest, err := runsc.FileDigest(exe)
+	switch {
+	case err != nil:
+		return "unread: " + unplaced(err)
+	case digest == w.runtime.Digest:
+		return asNamed
+	}
+	path, err := os.Readlink(exe)
+	if err != nil {
+		return "unread: " + unplaced(err)
+	}
+	return path + " " + digest
+}
+
+// strangers says which process of the runtime was none of the binary that was
+// identified; nil when all that were seen were.
+func (i *readback) strangers() error {
+	values := i.values()
+	for _, s := range subjects {
+		if p, ok := values[s.name+": program"]; ok && p != asNamed {
+			return fmt.Errorf("runtime.path: the %s does not run the binary there but %s: name that one in runtime.path, and what starts it otherwise in runtime.flags", s.name, reports.Harmless(p))
+		}
+	}
+	return nil
 }
 
 // whose tells whether a process shares a namespace with the harness

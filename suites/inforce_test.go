@@ -11,6 +11,7 @@ import (
 
 	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/sandbox/evidence"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
@@ -20,6 +21,8 @@ type madeSandbox struct {
 	t    *testing.T
 	dir  string
 	host observers.Host
+
+	runtime runsc.Identity
 }
 
 const madeJob = "/tenwalls/job_1"
@@ -86,6 +89,13 @@ func (m *madeSandbox) open(fd int, target string, flags int) {
 	m.write(fmt.Sprintf("proc/77/fdinfo/%d", fd), fmt.Sprintf("pos:\t0\nflags:\t0%o\n", flags))
 }
 
+func (m *madeSandbox) remove(name string) {
+	m.t.Helper()
+	if err := os.Remove(filepath.Join(m.dir, name)); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 // look reads back through a cell of that name.
 func (m *madeSandbox) look(to *readback, cell string) map[string]string {
 	m.t.Helper()
@@ -97,7 +107,7 @@ func (m *madeSandbox) look(to *readback, cell string) map[string]string {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	w := &inForceWatch{to, cell, m.host, g, runsc.Traces{Cgroup: madeJob, Container: "box-1", Dir: "/var/jobs/1"}}
+	w := &inForceWatch{to, cell, m.host, g, runsc.Traces{Cgroup: madeJob, Container: "box-1", Dir: "/var/jobs/1"}, m.runtime}
 	w.Sample()
 	return to.values()
 }
@@ -130,6 +140,36 @@ func TestWhatIsInForceElsewhere(t *testing.T) {
 	g.Expect(v).To(HaveKeyWithValue("cgroup: task limit", fmt.Sprint(cgroup.Unlimited)))
 	m.write("proc/77/cmdline", "runsc-sandbox\x00boot\x00box-2\x00") // another job's
 	g.Expect(m.look(&readback{}, referenceCell)).To(BeEmpty())
+}
+
+// A runtime that starts another program is told by what its processes run, and
+// ends the run without a report.
+func TestTheProgramOfTheSandbox(t *testing.T) {
+	g := NewWithT(t)
+	m := newMadeSandbox(t)
+	var r readback
+	g.Expect(m.look(&r, referenceCell)).To(HaveKeyWithValue("sandbox process: program", "unread: no such file or directory"))
+	g.Expect(r.strangers()).To(MatchError(ContainSubstring("unread")))
+
+	m.write("runsc", "runsc")
+	m.runtime = runsc.Identity{Path: filepath.Join(m.dir, "runsc"), Digest: evidence.Digest([]byte("runsc"))}
+	m.link("proc/77/exe", m.runtime.Path)
+	var same readback
+	g.Expect(m.look(&same, referenceCell)).To(HaveKeyWithValue("sandbox process: program", asNamed))
+	g.Expect(same.strangers()).To(Succeed())
+
+	m.write("copy", "runsc") // it was replaced by its like
+	m.remove("proc/77/exe")
+	m.link("proc/77/exe", filepath.Join(m.dir, "copy"))
+	g.Expect(m.look(&readback{}, referenceCell)).To(HaveKeyWithValue("sandbox process: program", asNamed))
+
+	m.write("other", "other")
+	m.remove("proc/77/exe")
+	m.link("proc/77/exe", filepath.Join(m.dir, "other"))
+	var other readback
+	g.Expect(m.look(&other, referenceCell)).To(HaveKeyWithValue("sandbox process: program", filepath.Join(m.dir, "other")+" "+evidence.Digest([]byte("other"))))
+	g.Expect(other.strangers()).To(MatchError(ContainSubstring("the sandbox process does not run the binary there but " + filepath.Join(m.dir, "other"))))
+	g.Expect((&readback{}).strangers()).To(Succeed(), "no sandbox was seen: the trials tell that")
 }
 
 // What is open for a moment is no difference between two runs.

@@ -195,6 +195,9 @@ func (r *run) report(ctx context.Context, judged map[string]reports.Trial) (*rep
 		Profile: sandbox.ProfileDenyAll, ConfigDigest: digest, Limits: limitsOf(cfg), InForce: maps.Clone(r.eyes.inForce.values()),
 		CannotShow: CannotShow,
 	}
+	if err := r.eyes.inForce.strangers(); err != nil {
+		return nil, err
+	}
 	if rep.Harness.Digest, err = runsc.FileDigest("/proc/self/exe"); err != nil {
 		return nil, err
 	}

@@ -103,7 +103,11 @@ func mistakenForRunner(file string) error {
 // missing is what the configuration names and this host lacks. The file may be
 // meant for another host, so these are warnings.
 func missing(ctx context.Context, cfg runsc.Config) (out []string) {
-	if _, err := runsc.Identify(ctx, cfg.Runtime.Path); err != nil {
+	_, err := runsc.Identify(ctx, cfg.Runtime.Path)
+	if err == nil {
+		err = runsc.NotScript(cfg.Runtime.Path)
+	}
+	if err != nil {
 		out = append(out, err.Error())
 	}
 	if cfg.Image != "" {

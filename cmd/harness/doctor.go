@@ -127,6 +127,9 @@ func diagnose(ctx context.Context, cfg runsc.Config) []finding {
 	payload, err := fixtures.Guest()
 	note("payload", fmt.Sprintf("%d bytes, embedded", len(payload)), err, "build with make build")
 	id, err := runsc.Identify(ctx, cfg.Runtime.Path)
+	if err == nil {
+		err = runsc.NotScript(cfg.Runtime.Path)
+	}
 	note("runsc", fmt.Sprintf("%s %s at %s", id.Version, id.Digest, id.Path), err, "make build builds the pinned one beside the harness; or name another by runtime.path in a configuration")
 	h, err := cgroup.Detect(observers.Local().Cgroup)
 	seen := ""

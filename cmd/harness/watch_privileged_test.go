@@ -254,7 +254,7 @@ func TestWatchIsKilled(t *testing.T) {
 	s.open()
 
 	twice := s.harness("watch", "--config", s.in("harness.yaml"))
-	if out, err := twice.CombinedOutput(); twice.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "another harness watch runs") {
+	if out, err := twice.CombinedOutput(); twice.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "another harness watch publishes") {
 		t.Errorf("started twice: %v: %s", err, out)
 	}
 	s.write("other.yaml", "runner: runner.yaml\nstate_dir: other\npublish: pub/attestation.json\nsocket: {path: other.sock}\n")

@@ -78,8 +78,11 @@ func (c Client) ask(ctx context.Context, method, path string, body []byte) ([]by
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("ask %s: no daemon listens there: start harness watch, or name its socket (--socket) or configuration (--config)", c.Socket)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("ask %s: refused: ask as root, or as a member of the socket's group (%w)", c.Socket, err)
+	case err != nil && strings.Contains(err.Error(), "server closed idle connection"), // net/http has no name for it
+		errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return nil, fmt.Errorf("ask %s: closed without an answer: ask as root, or as a member of the socket's group; who is one asks again, since so many may ask at once (%d) (%w)", c.Socket, maxConnections, err)
 	case err != nil:
 		return nil, fmt.Errorf("ask %s: %w", c.Socket, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -243,6 +245,9 @@ func (c Config) apart(bad func(string, string, ...any)) {
 	}
 }
 
+// cronNames are those of crontab(5).
+var cronNames = []string{"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
+
 func (s Schedule) check(bad func(string, string, ...any), span func(string, runsc.Duration, time.Duration, time.Duration, string)) {
 	if s.Cron == "" {
 		span("schedule.every", s.Every, 10*time.Second, 30*24*time.Hour, "")
@@ -253,8 +258,9 @@ func (s Schedule) check(bad func(string, string, ...any), span func(string, runs
 		bad("schedule", "has both cron and an interval: keep one")
 	}
 	named := strings.HasPrefix(s.Cron, "@")
-	if len(s.Cron) > 256 || !named && len(strings.Fields(s.Cron)) != 5 || !gronx.IsValid(s.Cron) { // with six fields it would count seconds
-		bad("schedule.cron", "%.64q is no cron expression of five fields: for example \"0 */6 * * *\"", s.Cron)
+	// With six fields it would count seconds, and gronx knows names of its own that do.
+	if len(s.Cron) > 256 || named && !slices.Contains(cronNames, s.Cron) || !named && len(strings.Fields(s.Cron)) != 5 || !gronx.IsValid(s.Cron) {
+		bad("schedule.cron", "%.64q is no cron expression of five fields (\"0 */6 * * *\"), nor one of %s", s.Cron, strings.Join(cronNames, ", "))
 	} else if _, err := gronx.NextTick(s.Cron, false); err != nil {
 		bad("schedule.cron", "%.64q never comes", s.Cron)
 	}
@@ -350,13 +356,15 @@ func (n Notify) check(bad func(string, string, ...any)) {
 // settled tells what cannot be changed under a running daemon: empty when next
 // differs from c in nothing of that.
 func (c Config) settled(next Config) string {
-	for _, f := range []struct{ name, now, next string }{
+	for _, f := range []struct {
+		name      string
+		now, next any
+	}{
 		{"state_dir", c.StateDir, next.StateDir}, {"key", c.Key, next.Key}, {"publish", c.Publish, next.Publish},
-		{"socket.path", c.Socket.Path, next.Socket.Path}, {"socket.group", c.Socket.Group, next.Socket.Group},
-		{"metrics.listen", c.Metrics.Listen, next.Metrics.Listen},
-		{"notify", fmt.Sprint(c.Notify), fmt.Sprint(next.Notify)}, {"share", fmt.Sprint(c.Share), fmt.Sprint(next.Share)},
+		{"socket", c.Socket, next.Socket}, {"metrics.listen", c.Metrics.Listen, next.Metrics.Listen},
+		{"notify", c.Notify, next.Notify}, {"share", c.Share, next.Share},
 	} {
-		if f.now != f.next {
+		if !reflect.DeepEqual(f.now, f.next) {
 			return f.name
 		}
 	}

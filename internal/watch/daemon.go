@@ -30,7 +30,12 @@ func MachineClock() Clock {
 // Reader reads the identity under a runner configuration, and tells what to
 // watch: [Host] in production.
 type Reader interface {
-	Read(runner string) (Identity, Watched, error)
+	// Read is one look. touched says that something below a tree that is watched
+	// may have changed since the last, so that what is slow is not spared.
+	Read(runner string, touched bool) (Identity, Watched, error)
+	// Reread reads again what a look remembers by the marks of its file: a look
+	// after it sees what leaves none.
+	Reread(runner string)
 }
 
 // Options are what a daemon works with. What is nil has a form that does nothing,
@@ -64,6 +69,9 @@ type Daemon struct {
 	log      *slog.Logger
 	notifier *notifier
 	done     chan Result
+	booked   chan error // what the ledger says of the run that has ended
+	changes  <-chan struct{}
+	reread   chan struct{} // all has been read again
 	asked    chan request
 	status   atomic.Pointer[Status]
 	beat     atomic.Int64 // when the loop was last seen, on the monotonic clock
@@ -74,7 +82,7 @@ type Daemon struct {
 	identity Identity
 	known    bool // identity is the last that was read
 	faults   faults
-	watched  Watched       //
+	watched  Watched
 	answered time.Duration // the last look because of an event
 	good     *qualification
 	until    time.Time // of what is published; zero when nothing is
@@ -82,6 +90,9 @@ type Daemon struct {
 	stuck    bool      // the published file could not be removed
 	running  *Request
 	cancel   context.CancelCauseFunc
+	spoiled  string  // why the run that goes on qualifies nothing any more
+	result   *Result // of it, once it has ended and is being recorded
+	dead     error   // the daemon cannot go on
 	due      *due
 	unproven int // runs in a row
 	postpone time.Time
@@ -92,7 +103,7 @@ type Daemon struct {
 	unseen   string // why changes are seen at ticks only
 	runs     int64
 
-	tickAt, renewAt, runAt, nextAt, retryAt, lookAt alarm
+	tickAt, renewAt, runAt, nextAt, retryAt, lookAt, rereadAt alarm
 }
 
 // qualification is a good run whose identity has not changed since.
@@ -114,6 +125,7 @@ type due struct {
 	request
 	more  int // asked for so many times more
 	since time.Duration
+	waits bool // for quiet
 	ready bool // it is quiet, only another run is in the way
 }
 
@@ -168,7 +180,7 @@ func New(o Options) (*Daemon, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: o, cfg: o.Config, log: o.Log, done: make(chan Result, 1), asked: make(chan request, 16), why: "the first run has not ended"}
+	d := &Daemon{opt: o, cfg: o.Config, log: o.Log, done: make(chan Result, 1), booked: make(chan error, 1), reread: make(chan struct{}, 1), asked: make(chan request, 16), why: "the first run has not ended"}
 	d.began = o.Clock.Wall()
 	d.wall, d.mono = d.began, o.Clock.Mono()
 	d.show()
@@ -194,38 +206,47 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	defer d.notifier.close()
 	defer func() { err = errors.Join(err, d.stop()) }()
 	d.withdraw("the first run has not ended") // what a killed daemon left
-	d.look()
+	if d.opt.Files != nil {
+		d.changes = d.opt.Files.Changed()
+	}
+	if !d.inspect(ctx, patientFor) {
+		return d.dead
+	}
 	d.ask(request{CauseStart, "start"}, 0)
 	d.tickAt.set(time.Duration(d.cfg.Tick))
+	d.rereadAt.set(rereadEvery)
 	d.reschedule()
 	d.show()
 	d.opt.Tell("READY=1")
-	var changed <-chan struct{}
-	if d.opt.Files != nil {
-		changed = d.opt.Files.Changed()
-	}
 	var heart <-chan time.Time
 	if d.opt.Heartbeat > 0 {
 		t := time.NewTicker(d.opt.Heartbeat)
 		defer t.Stop()
 		heart = t.C
 	}
-	for {
+	for ctx.Err() == nil && d.dead == nil {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-changed:
-			d.changed()
+		case <-d.changes:
+			d.changed(ctx)
 		case <-d.lookAt.c():
-			d.answer()
+			d.answer(ctx)
 		case <-d.tickAt.c():
 			d.tickAt.set(time.Duration(d.cfg.Tick))
-			d.inspect()
+			d.inspect(ctx, patientFor)
 			d.unstick()
 		case <-d.renewAt.c():
 			d.renewAt.stop()
-			d.inspect()
-			d.renew()
+			if d.inspect(ctx, patientFor) {
+				d.renew()
+			}
+		case <-d.rereadAt.c():
+			d.rereadAt.stop()
+			runner := d.cfg.Runner
+			go func() { d.opt.Reader.Reread(runner); d.reread <- struct{}{} }()
+		case <-d.reread:
+			d.rereadAt.set(rereadEvery)
+			d.inspect(ctx, patientFor)
 		case <-d.nextAt.c():
 			d.nextAt.stop()
 			d.scheduled()
@@ -239,33 +260,37 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 			d.runAt.stop()
 			d.begin(ctx)
 		case res := <-d.done:
-			d.finish(ctx, res)
+			d.ended(ctx, res)
+		case err := <-d.booked:
+			d.finish(ctx, err)
 		case <-heart:
-		}
-		if err := d.opt.Alive(); err != nil {
-			return err
 		}
 		d.show()
 		d.opt.Tell("WATCHDOG=1")
 	}
+	return d.dead
 }
 
 // stop withdraws first, and then ends the run.
 func (d *Daemon) stop() error {
 	d.opt.Tell("STOPPING=1")
 	d.withdraw("the daemon has ended")
-	for _, a := range []*alarm{&d.tickAt, &d.renewAt, &d.runAt, &d.nextAt, &d.retryAt, &d.lookAt} {
+	for _, a := range []*alarm{&d.tickAt, &d.renewAt, &d.runAt, &d.nextAt, &d.retryAt, &d.lookAt, &d.rereadAt} {
 		a.stop()
 	}
 	var err error
 	if d.running != nil {
-		d.cancel(errors.New("the daemon was told to end"))
-		res := <-d.done
-		d.cancel(nil)
-		err = d.opt.Ledger.Finish(*d.running, res)
-		d.record(*d.running, res)
+		if d.result == nil {
+			d.cancel(errors.New("the daemon was told to end"))
+			res := <-d.done
+			d.cancel(nil)
+			d.result = &res
+			d.booked <- d.opt.Ledger.Finish(*d.running, res)
+		}
+		err = <-d.booked
+		d.record(*d.running, *d.result)
 		err = errors.Join(err, d.memory.keep(d.cfg.StateDir))
-		d.running = nil
+		d.running, d.result = nil, nil
 	}
 	if d.stuck {
 		err = errors.Join(err, errors.New("the published file could not be removed: it expires by itself"))

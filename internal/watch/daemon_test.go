@@ -65,7 +65,7 @@ func TestWithdrawn(t *testing.T) {
 		"configuration":    {func(r *rig) { r.cfgErr = errors.New("tick: 0s") }, 0, "configuration: tick: 0s"},
 		"another place":    {func(r *rig) { r.cfg.StateDir += "/other" }, 0, "state_dir was changed"},
 		"clock back":       {func(r *rig) { r.offset = -time.Minute }, 18 * time.Second, "the clock went back by 1m0s"},
-		"slow look":        {func(r *rig) { r.readIn = 20 * time.Second }, 21 * time.Second, "it takes long to tell"},
+		"slow look":        {func(r *rig) { r.readIn = 20 * time.Second }, 25 * time.Second, "it takes long to tell"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

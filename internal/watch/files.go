@@ -9,14 +9,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 )
 
 // Files tells that something that is watched may have changed.
 type Files interface {
-	// Watch replaces what is watched. An error says what goes unwatched.
-	Watch(Watched) error
+	// Watch replaces what is watched. touched says that something below a tree may
+	// have changed since the last call, or that a tree is another one. An error says
+	// what goes unwatched.
+	Watch(Watched) (touched bool, err error)
 	// Changed receives once for any number of changes since it was last read.
 	Changed() <-chan struct{}
 	// Close ends the watch and its goroutine.
@@ -31,9 +35,9 @@ type Watched struct{ Paths, Trees []string }
 // (path_resolution(7)).
 const maxLinks = 40
 
-// maxFolders bounds the folders of a base image that are watched. What changes
-// in those beyond it is seen at the next tick.
-const maxFolders = 4096
+// maxFolders bounds the folders of a base image that are watched, each of which
+// takes about a kilobyte of the kernel's.
+const maxFolders = 16384
 
 // folders are Files over inotify(7) and the mount table. A file's own watch is
 // dead after the first atomic rename, so what is watched is each folder on the
@@ -46,7 +50,32 @@ type folders struct {
 	mounts  *mounts
 	names   chan map[string]map[string]bool // what is watched now: folder, then names in it; nil: all
 	changed chan struct{}
+	touched atomic.Bool // something below a tree, since the last call of Watch
 	done    chan struct{}
+
+	// Of the caller of Watch alone.
+	trees   []string   // as they were asked for
+	roots   []rootMark // where they led to
+	folders []string   // all folders in them
+	cut     error      // why that is not all
+}
+
+// rootMark tells one tree from another under the same name.
+type rootMark struct {
+	path     string
+	dev, ino uint64
+}
+
+func markRoot(path string) (m rootMark) {
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return rootMark{}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(root, &st); err != nil {
+		return rootMark{}
+	}
+	return rootMark{root, uint64(st.Dev), st.Ino}
 }
 
 // OpenFiles starts a watch over nothing yet but the mount table.
@@ -96,6 +125,9 @@ func (f *folders) listen() {
 				return
 			}
 			in, watched := names[filepath.Dir(e.Name)]
+			if watched && in == nil {
+				f.touched.Store(true)
+			}
 			if watched && (in == nil || in[filepath.Base(e.Name)]) {
 				f.tell()
 			}
@@ -103,6 +135,7 @@ func (f *folders) listen() {
 			if !ok {
 				return
 			}
+			f.touched.Store(true)
 			f.tell() // the queue ran over, so anything may have changed
 		}
 	}
@@ -115,7 +148,19 @@ func (f *folders) tell() {
 	}
 }
 
-func (f *folders) Watch(what Watched) error {
+func (f *folders) Watch(what Watched) (touched bool, err error) {
+	touched = f.touched.Swap(false) // before they are walked: what is made in between is an event
+	var roots []rootMark
+	for _, p := range what.Trees {
+		roots = append(roots, markRoot(p))
+	}
+	if touched = touched || !slices.Equal(what.Trees, f.trees) || !slices.Equal(roots, f.roots); touched {
+		f.trees, f.roots = slices.Clone(what.Trees), roots
+		f.folders, f.cut = nil, nil
+		for _, p := range what.Trees {
+			f.tree(p)
+		}
+	}
 	want := map[string]map[string]bool{}
 	var ends []string
 	for _, p := range slices.Concat(what.Paths, what.Trees) {
@@ -123,24 +168,33 @@ func (f *folders) Watch(what Watched) error {
 			ends = append(ends, end)
 		}
 	}
-	for _, p := range what.Trees {
-		tree(p, want)
+	on := slices.AppendSeq(slices.Clone(ends), maps.Keys(want))
+	for _, dir := range f.folders {
+		want[dir] = nil
 	}
 	select {
 	case f.names <- want: // before the watches: an event in between is not lost
 	case <-f.done:
-		return errors.New("watch folders: closed")
+		return touched, errors.New("watch folders: closed")
 	}
 	for _, dir := range f.w.WatchList() {
 		if _, ok := want[dir]; !ok && !slices.Contains(ends, dir) {
 			// A folder that is gone has lost its watch already.
 			if err := f.w.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
-				return fmt.Errorf("watch folders: %w", err)
+				return touched, fmt.Errorf("watch folders: %w", err)
 			}
 		}
 	}
+	if touched { // else nothing has happened in those of a tree
+		f.cut = errors.Join(f.cut, f.add(f.folders))
+	}
+	return touched, errors.Join(f.add(on), f.cut)
+}
+
+// add watches all of them. Its error names the first that cannot be.
+func (f *folders) add(paths []string) error {
 	var errs []error
-	for _, path := range slices.AppendSeq(ends, maps.Keys(want)) {
+	for _, path := range paths {
 		if err := f.w.Add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("watch %s: %w", path, err))
 		}
@@ -192,12 +246,11 @@ func way(path string, into map[string]map[string]bool) string {
 }
 
 // tree adds every folder below path, path among them.
-func tree(path string, into map[string]map[string]bool) {
+func (f *folders) tree(path string) {
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return
 	}
-	seen := 0
 	_ = filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error { // what cannot be read is seen at the tick
 		if err != nil {
 			return nil //nolint:nilerr // the rest is still worth watching
@@ -205,10 +258,11 @@ func tree(path string, into map[string]map[string]bool) {
 		if !d.IsDir() {
 			return nil
 		}
-		if seen++; seen > maxFolders {
+		if len(f.folders) == maxFolders {
+			f.cut = fmt.Errorf("%s holds more than %d folders, and a change in the others is seen when it is walked again", path, maxFolders)
 			return fs.SkipAll
 		}
-		into[dir] = nil
+		f.folders = append(f.folders, dir)
 		return nil
 	})
 }

@@ -88,7 +88,7 @@ func TestEveryWayOfChangingAFileIsSeen(t *testing.T) {
 			must(t, os.Symlink("v1", dir+"/current"))
 			must(t, os.Symlink("current/runsc", dir+"/runsc"))
 			watched := Watched{Paths: []string{dir + "/runsc"}}
-			must(t, f.Watch(watched))
+			watchNow(t, f, watched)
 			drain(f)
 			write(t, dir+"/v1/other", "not ours")
 			write(t, dir+"/v2/other", "not ours")
@@ -96,7 +96,7 @@ func TestEveryWayOfChangingAFileIsSeen(t *testing.T) {
 			if !seen(t, f) {
 				t.Fatal("not seen")
 			}
-			must(t, f.Watch(watched)) // as the daemon does at each look
+			watchNow(t, f, watched) // as the daemon does at each look
 			drain(f)
 			write(t, dir+"/v1/runsc", "three") // what is there now is watched as well
 			if target, err := filepath.EvalSymlinks(dir + "/runsc"); err == nil && filepath.Base(filepath.Dir(target)) == "v2" {
@@ -116,7 +116,7 @@ func TestOtherNamesAreNotSeen(t *testing.T) {
 	t.Cleanup(func() { must(t, f.Close()) })
 	dir := t.TempDir()
 	write(t, dir+"/runsc", "one")
-	must(t, f.Watch(Watched{Paths: []string{dir + "/runsc"}}))
+	watchNow(t, f, Watched{Paths: []string{dir + "/runsc"}})
 	drain(f)
 	for range 100 {
 		write(t, dir+"/other", "x")
@@ -138,7 +138,7 @@ func TestARelativePathIsWatched(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
 	write(t, "harness.yaml", "one")
-	must(t, f.Watch(Watched{Paths: []string{"harness.yaml"}}))
+	watchNow(t, f, Watched{Paths: []string{"harness.yaml"}})
 	drain(f)
 	write(t, "harness.yaml", "two")
 	if !seen(t, f) {
@@ -155,21 +155,51 @@ func TestATreeIsWatched(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(dir+"/rootfs/usr/bin", 0o755))
 	watched := Watched{Trees: []string{dir + "/rootfs"}}
-	must(t, f.Watch(watched))
+	if !watchNow(t, f, watched) || watchNow(t, f, watched) {
+		t.Error("touched: want it for a tree that is new, and then no more")
+	}
 	drain(f)
 	write(t, dir+"/rootfs/usr/bin/new", "x")
 	if !seen(t, f) {
 		t.Error("deep in the tree: not seen")
 	}
+	waitFor(t, "touched", func() bool { return watchNow(t, f, watched) })
+	drain(f)
 	must(t, os.Mkdir(dir+"/rootfs/opt", 0o755))
 	if !seen(t, f) {
 		t.Error("a new folder: not seen")
 	}
-	must(t, f.Watch(watched))
+	waitFor(t, "touched by the new folder", func() bool { return watchNow(t, f, watched) })
 	drain(f)
 	write(t, dir+"/rootfs/opt/x", "x")
 	if !seen(t, f) {
 		t.Error("in the new folder: not seen")
+	}
+}
+
+// A tree that is another one under the same name is touched, and watched.
+func TestAnotherTreeIsTouched(t *testing.T) {
+	f, err := openFolders()
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	dir := t.TempDir()
+	must(t, os.MkdirAll(dir+"/rootfs/usr", 0o755))
+	must(t, os.MkdirAll(dir+"/next/usr", 0o755))
+	watched := Watched{Paths: []string{dir + "/runsc"}, Trees: []string{dir + "/rootfs"}}
+	watchNow(t, f, watched)
+	write(t, dir+"/runsc", "x") // no tree
+	if !seen(t, f) || watchNow(t, f, watched) {
+		t.Error("a file beside the tree is told as one of it")
+	}
+	must(t, os.Rename(dir+"/rootfs", dir+"/last"))
+	must(t, os.Rename(dir+"/next", dir+"/rootfs"))
+	if !watchNow(t, f, watched) {
+		t.Error("another tree, and it is not touched")
+	}
+	drain(f)
+	write(t, dir+"/rootfs/usr/x", "x")
+	if !seen(t, f) {
+		t.Error("not watched")
 	}
 }
 
@@ -180,16 +210,24 @@ func TestWhatIsAbsentIsSeenWhenItComes(t *testing.T) {
 	t.Cleanup(func() { must(t, f.Close()) })
 	dir := t.TempDir()
 	watched := Watched{Paths: []string{dir + "/a/b/runsc"}}
-	must(t, f.Watch(watched))
+	watchNow(t, f, watched)
 	drain(f)
 	must(t, os.MkdirAll(dir+"/a/b", 0o755))
 	if !seen(t, f) {
 		t.Fatal("the first folder on the way is not seen")
 	}
-	must(t, f.Watch(watched))
+	watchNow(t, f, watched)
 	drain(f)
 	write(t, dir+"/a/b/runsc", "x")
 	if !seen(t, f) {
 		t.Error("the file is not seen")
 	}
+}
+
+// watchNow sets the watch and fails the test where something goes unwatched.
+func watchNow(t *testing.T, f Files, w Watched) (touched bool) {
+	t.Helper()
+	touched, err := f.Watch(w)
+	must(t, err)
+	return touched
 }

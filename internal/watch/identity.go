@@ -80,6 +80,9 @@ type Host struct {
 	Uname      func(*unix.Utsname) error
 
 	digests filedigest.Cache
+
+	walking sync.Mutex // a look that was given up can still walk
+	walk    walk
 }
 
 // ThisHost is the machine that we run on.
@@ -97,7 +100,7 @@ func ThisHost() (*Host, error) {
 // Read is one look at everything under one runner configuration. What has to be
 // watched is returned beside an error too: then the identity is not known, and
 // nothing may be published.
-func (h *Host) Read(runner string) (i Identity, watched Watched, err error) {
+func (h *Host) Read(runner string, touched bool) (i Identity, watched Watched, err error) {
 	watched.Paths = []string{runner, h.Executable}
 	cfg, err := runsc.LoadConfig(runner)
 	if err != nil {
@@ -124,11 +127,16 @@ func (h *Host) Read(runner string) (i Identity, watched Watched, err error) {
 			return d, nil
 		}
 	}
-	set(&i.Runtime, digest("runtime.path", cfg.Runtime.Path))
+	set(&i.Runtime, func() (string, error) {
+		if err := runsc.NotScript(cfg.Runtime.Path); err != nil {
+			return "", err
+		}
+		return digest("runtime.path", cfg.Runtime.Path)()
+	})
 	set(&i.Config, cfg.Digest)
 	set(&i.EntryPoints, func() (string, error) { return profile(cfg.EntryPoints) })
 	set(&i.Guest, guest)
-	set(&i.Image, func() (string, error) { return h.image(cfg.Image) })
+	set(&i.Image, func() (string, error) { return h.image(cfg.Image, touched) })
 	set(&i.BootID, func() (string, error) { return h.line("sys/kernel/random/boot_id") })
 	set(&i.KernelCommand, func() (string, error) { return h.line("cmdline") })
 	set(&i.CgroupMode, h.cgroupMode)
@@ -143,6 +151,19 @@ func (h *Host) Read(runner string) (i Identity, watched Watched, err error) {
 		return Identity{}, watched, err
 	}
 	return i, watched, nil
+}
+
+// Reread implements [Reader]: the binaries are read whole, since a write through
+// a mapping (mmap(2), MAP_SHARED) can leave the times of a file as they were.
+// What cannot be read is the next look's to tell.
+func (h *Host) Reread(runner string) {
+	paths := []string{h.Executable}
+	if cfg, err := runsc.LoadConfig(runner); err == nil {
+		paths = append(paths, cfg.Runtime.Path)
+	}
+	for _, p := range paths {
+		_, _ = h.digests.Reread(p) // see above
+	}
 }
 
 // profile names the filter and hashes all of its rules: the list of

@@ -17,7 +17,7 @@ func machine(t *testing.T) (*Host, string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"proc/sys/kernel/random/boot_id": "boot-1\n", "proc/cmdline": "quiet\n", "sys/lsm": "lockdown,capability\n",
+		"proc/sys/kernel/random/boot_id": "boot-1\n", "proc/cmdline": "quiet\n", "proc/self/mountinfo": "1 1 8:1 / / rw - ext4 /dev/sda rw\n", "sys/lsm": "lockdown,capability\n",
 		"cgroup/cgroup.controllers": "cpu memory pids\n", "harness": "harness", "runsc": "runsc",
 		"image/oci-layout": "{}", "image/index.json": "{}", "image/blobs/sha256/1": "x",
 		"runner.yaml": "runtime:\n  path: " + dir + "/runsc\nimage: " + dir + "/image\n",
@@ -59,13 +59,13 @@ func TestEachChangeIsToldByItsName(t *testing.T) {
 	}
 	for what, change := range cases {
 		h, dir := machine(t)
-		before, watched, err := h.Read(dir + "/runner.yaml")
+		before, watched, err := h.Read(dir+"/runner.yaml", true)
 		must(t, err)
 		if len(watched.Paths) != 3 || len(watched.Trees) != 1 {
 			t.Errorf("watched %+v", watched)
 		}
 		change(h, dir)
-		after, _, err := h.Read(dir + "/runner.yaml")
+		after, _, err := h.Read(dir+"/runner.yaml", true)
 		must(t, err)
 		changes := after.Changes(before)
 		if len(changes) != 1 || changes[0].What != what || changes[0].Before == changes[0].After {
@@ -75,10 +75,10 @@ func TestEachChangeIsToldByItsName(t *testing.T) {
 	// The rest is a matter of the program itself, but for the entry points, which
 	// go with the configuration.
 	h, dir := machine(t)
-	before, _, err := h.Read(dir + "/runner.yaml")
+	before, _, err := h.Read(dir+"/runner.yaml", true)
 	must(t, err)
 	replaceIn(t, dir+"/runner.yaml", "image:", "entry_points:\n  allow: [socket]\nimage:")
-	after, _, err := h.Read(dir + "/runner.yaml")
+	after, _, err := h.Read(dir+"/runner.yaml", true)
 	must(t, err)
 	if got := told(after.Changes(before)); !strings.Contains(got, "entry-point profile: deny-all ERRNO, 67 calls") || !strings.Contains(got, "68 calls") {
 		t.Errorf("told as %s", got)
@@ -111,13 +111,85 @@ func TestAnImageChangedInSecretIsSeen(t *testing.T) {
 	}
 }
 
+// An image is walked again when something below it may have changed, when it is
+// another one or something is mounted there, and now and then; else what the last
+// walk came to stands, since a large one takes long.
+func TestAnImageIsWalkedWhenItMayHaveChanged(t *testing.T) {
+	h, dir := machine(t)
+	image := func(touched bool) string {
+		t.Helper()
+		print, err := h.image(dir+"/image", touched)
+		must(t, err)
+		return print
+	}
+	before := image(false)
+	h.walk.took = time.Hour
+	write(t, dir+"/image/blobs/sha256/2", "y")
+	if image(false) != before {
+		t.Error("walked though nothing told of a change")
+	}
+	if image(true) == before {
+		t.Error("not walked though something below has changed")
+	}
+	before = image(false)
+	write(t, dir+"/proc/self/mountinfo", "1 1 8:1 / / rw - ext4 /dev/sda rw\n2 1 8:1 /x "+dir+"/image/blobs rw - ext4 /dev/sda rw\n")
+	h.walk.took = time.Hour
+	write(t, dir+"/image/blobs/sha256/3", "y")
+	if image(false) == before {
+		t.Error("not walked though something is mounted in it")
+	}
+	before = image(false)
+	h.walk.took = time.Hour
+	must(t, os.Rename(dir+"/image", dir+"/old"))
+	must(t, os.MkdirAll(dir+"/image", 0o755))
+	if image(false) == before {
+		t.Error("not walked though another one is there")
+	}
+	before = image(false)
+	write(t, dir+"/image/x", "y")
+	h.walk.took, h.walk.at = time.Second, time.Now().Add(-walkedShare*time.Second)
+	if image(false) == before {
+		t.Error("not walked after a while")
+	}
+	must(t, os.RemoveAll(dir+"/image"))
+	if print, err := h.image(dir+"/image", false); err == nil {
+		t.Errorf("%s of an image that is gone", print)
+	}
+}
+
+// What is written through a mapping may leave no mark.
+func TestRereadSeesWhatLeavesNoMark(t *testing.T) {
+	h, dir := machine(t)
+	time.Sleep(25 * time.Millisecond) // until the change time is settled
+	before, _, err := h.Read(dir+"/runner.yaml", false)
+	must(t, err)
+	reads := h.digests.Reads()
+	h.Reread(dir + "/runner.yaml")
+	if n := h.digests.Reads() - reads; n != 2 {
+		t.Errorf("%d files read whole, want runsc and the harness", n)
+	}
+	after, _, err := h.Read(dir+"/runner.yaml", false)
+	if must(t, err); after != before {
+		t.Error(after.Changes(before))
+	}
+}
+
+// A script is not the binary that is to be qualified.
+func TestAScriptIsNotQualified(t *testing.T) {
+	h, dir := machine(t)
+	write(t, dir+"/runsc", "#!/bin/sh\nexec /usr/lib/runsc \"$@\"\n")
+	if _, _, err := h.Read(dir+"/runner.yaml", true); err == nil || !strings.Contains(err.Error(), "is a script") {
+		t.Error(err)
+	}
+}
+
 // A comment, or the order of fields, is no other configuration.
 func TestACommentChangesNothing(t *testing.T) {
 	h, dir := machine(t)
-	before, _, err := h.Read(dir + "/runner.yaml")
+	before, _, err := h.Read(dir+"/runner.yaml", true)
 	must(t, err)
 	replaceIn(t, dir+"/runner.yaml", "runtime:", "# what production uses\nruntime:")
-	after, _, err := h.Read(dir + "/runner.yaml")
+	after, _, err := h.Read(dir+"/runner.yaml", true)
 	must(t, err)
 	if c := after.Changes(before); len(c) > 0 {
 		t.Error(c)
@@ -137,7 +209,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	} {
 		h, dir := machine(t)
 		must(t, take(dir))
-		i, watched, err := h.Read(dir + "/runner.yaml")
+		i, watched, err := h.Read(dir+"/runner.yaml", true)
 		if err == nil || i != (Identity{}) || len(watched.Paths) < 2 {
 			t.Errorf("%s: %+v, %v, %v", name, i, watched, err)
 		}
@@ -153,7 +225,7 @@ func TestAnUnchangedMachineIsNotReadWhole(t *testing.T) {
 	}
 	time.Sleep(25 * time.Millisecond) // until the change time, which cannot be set, is settled
 	for range 3 {
-		_, _, err := h.Read(dir + "/runner.yaml")
+		_, _, err := h.Read(dir+"/runner.yaml", true)
 		must(t, err)
 	}
 	if n := h.digests.Reads(); n != 3 {

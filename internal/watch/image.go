@@ -7,7 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // maxImage bounds the files of a base image that are looked at.
@@ -22,11 +26,11 @@ const maxImage = 1 << 20
 //
 // So an image that is put there anew with the same content is a change, and
 // costs a run.
-func (h *Host) image(dir string) (string, error) {
+func (h *Host) image(dir string, touched bool) (string, error) {
 	if dir == "" {
 		return "none", nil
 	}
-	print, err := fingerprint(dir)
+	print, err := h.walked(dir, touched)
 	if err != nil {
 		return "", fmt.Errorf("image: %w", err)
 	}
@@ -38,6 +42,60 @@ func (h *Host) image(dir string) (string, error) {
 		return "index " + digest + ", files " + print, nil
 	}
 	return "files " + print, nil
+}
+
+// walkedShare is the part of the time that walking an image may take while
+// nothing tells of a change in it: one in so many. A small image is walked at
+// every tick so, one of 250,000 files every few minutes.
+const walkedShare = 200
+
+// walk is what walking an image came to, and what it was then.
+type walk struct {
+	root   rootMark
+	mounts string // upon it and below
+	print  string
+	at     time.Time
+	took   time.Duration
+}
+
+// walked is the fingerprint, from the last walk where that still tells.
+func (h *Host) walked(dir string, touched bool) (string, error) {
+	now := walk{root: markRoot(dir), at: time.Now()}
+	var err error
+	if now.mounts, err = h.mountsBelow(now.root.path); err != nil {
+		return "", err
+	}
+	h.walking.Lock()
+	defer h.walking.Unlock()
+	w := &h.walk
+	if !touched && w.print != "" && w.root == now.root && w.mounts == now.mounts && now.at.Sub(w.at) < walkedShare*w.took {
+		return w.print, nil
+	}
+	if now.print, err = fingerprint(dir); err != nil {
+		h.walk = walk{}
+		return "", err
+	}
+	now.took = time.Since(now.at)
+	h.walk = now
+	return now.print, nil
+}
+
+// mountsBelow tells one set of mounts upon a folder and below it from another.
+func (h *Host) mountsBelow(root string) (string, error) {
+	f, err := os.Open(filepath.Join(h.Proc, "self/mountinfo"))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() // read only
+	infos, err := mountinfo.GetMountsFromReader(f, mountinfo.PrefixFilter(root))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	var words strings.Builder
+	for _, m := range infos {
+		fmt.Fprintf(&words, "%d %s\n", m.ID, m.Mountpoint)
+	}
+	return words.String(), nil
 }
 
 func isFile(path string) bool {

@@ -25,11 +25,11 @@ func BenchmarkLook(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, watched, err := h.Read(cfg.Runner)
+		_, watched, err := h.Read(cfg.Runner, false)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := f.Watch(watched); err != nil {
+		if _, err := f.Watch(watched); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,8 +2,6 @@ package watch
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"time"
 
 	"tenwalls.dev/harness/hostile"
@@ -11,9 +9,6 @@ import (
 )
 
 const (
-	// suspectAfter is how long a look may take before what is published is taken
-	// back unseen: a changed file that is being hashed, or a disk that hangs.
-	suspectAfter = 500 * time.Millisecond
 	// backBy is how far the clock may go back between two looks: leap seconds,
 	// and the steps of a time service that are smaller than its slewing.
 	backBy = 2 * time.Second
@@ -22,6 +17,9 @@ const (
 	// lookEvery bounds how often events are answered with a look: a file that
 	// somebody writes all the time costs no more than that.
 	lookEvery = 50 * time.Millisecond
+	// rereadEvery is how often what is remembered by the marks of its file is read
+	// whole, without an event and beside the loop; before each run it is too.
+	rereadEvery = 15 * time.Minute
 	// postponeStep is how often a busy machine is looked at again.
 	postponeStep = time.Minute
 )
@@ -29,17 +27,17 @@ const (
 // changed answers an event. While something is published it is looked at at
 // once, or as soon as lookEvery allows; else once it is quiet, since there is
 // nothing to take back.
-func (d *Daemon) changed() {
+func (d *Daemon) changed(ctx context.Context) {
 	debounce := time.Duration(d.cfg.Debounce)
 	if !d.until.IsZero() {
 		if rest := d.answered + lookEvery - d.opt.Clock.Mono(); rest > 0 {
 			d.lookAt.set(rest)
 			return
 		}
-		d.answer()
+		d.answer(ctx)
 		return
 	}
-	if d.due != nil && d.due.cause == CauseChange {
+	if d.due != nil && d.due.waits {
 		d.ask(d.due.request, debounce) // it is not quiet yet
 	}
 	if d.lookAt.t == nil {
@@ -48,151 +46,10 @@ func (d *Daemon) changed() {
 }
 
 // answer is a look because of an event.
-func (d *Daemon) answer() {
+func (d *Daemon) answer(ctx context.Context) {
 	d.lookAt.stop()
 	d.answered = d.opt.Clock.Mono()
-	d.inspect()
-}
-
-// inspect looks at everything that can end a qualification.
-func (d *Daemon) inspect() {
-	d.clock()
-	d.reload()
-	d.look()
-	if d.good != nil && (!d.wall.Before(d.good.wall) || d.mono >= d.good.mono) {
-		d.lose("the qualification has expired, and no run has renewed it")
-		d.notify(hostile.Unproven, d.why, Result{}, string(id.New("notice")))
-		d.ask(request{CauseExpiry, d.why}, 0)
-	}
-	if !d.next.IsZero() && !d.wall.Before(d.next) { // the clock was set ahead of the timer
-		d.scheduled()
-	}
-}
-
-// clock compares the two clocks. On a wall clock that went back, no expiry means
-// what it meant.
-func (d *Daemon) clock() {
-	wall, mono := d.opt.Clock.Wall(), d.opt.Clock.Mono()
-	back := (mono - d.mono) - wall.Sub(d.wall)
-	d.wall, d.mono = wall, mono
-	if back <= backBy {
-		return
-	}
-	why := fmt.Sprintf("the clock went back by %s", back.Round(time.Second))
-	d.lose(why)
-	d.reschedule()
-	d.ask(request{CauseClock, why}, 0)
-}
-
-// reload takes the daemon's own configuration anew. An invalid one ends the
-// qualification: nothing is kept on an older one silently.
-func (d *Daemon) reload() {
-	next, err := d.opt.Reload()
-	if err == nil {
-		if field := d.cfg.settled(next); field != "" {
-			err = fmt.Errorf("%s was changed in %s: restart the daemon, or change it back", field, next.File())
-		}
-	}
-	if err != nil {
-		d.fail(&d.faults.config, "configuration: "+err.Error())
-		return
-	}
-	if !reflect.DeepEqual(next, d.cfg) {
-		d.cfg = next
-		d.log.Info("the configuration has changed", "file", next.File())
-		d.reschedule()
-		d.tickAt.set(time.Duration(next.Tick))
-		d.shorten()
-	}
-	d.mend(&d.faults.config)
-}
-
-// shorten takes up new spans of time: what is qualified lasts no longer than it
-// would have under them, and what is published is published anew.
-func (d *Daemon) shorten() {
-	if d.good == nil {
-		return
-	}
-	if early := d.good.wall.Sub(d.good.ran.Ended.Add(time.Duration(d.cfg.ValidFor))); early > 0 {
-		d.good.wall, d.good.mono = d.good.wall.Add(-early), d.good.mono-early
-	}
-	d.renewAt.set(0)
-}
-
-// look reads the identity, and takes back what is published when it is another
-// one or cannot be told.
-func (d *Daemon) look() {
-	watch := func() {
-		if d.opt.Files == nil {
-			return
-		}
-		all := d.watched
-		all.Paths = append([]string{d.cfg.File(), d.cfg.StateDir}, all.Paths...)
-		unseen := ""
-		if err := d.opt.Files.Watch(all); err != nil {
-			unseen = err.Error()
-		}
-		if unseen != "" && unseen != d.unseen {
-			d.log.Warn("some changes are seen at the next tick only", "why", unseen)
-		}
-		d.unseen = unseen
-	}
-	watch() // before reading: what changes in between is an event
-	i, watched, err := d.read()
-	if !reflect.DeepEqual(watched, d.watched) {
-		d.watched = watched
-		watch()
-		i, _, err = d.read()
-	}
-	if err != nil {
-		d.known = false
-		d.opt.Meter.Identified(Identity{})
-		d.fail(&d.faults.identity, "what would be qualified cannot be told: "+err.Error())
-		return
-	}
-	was, known := d.identity, d.known
-	d.identity, d.known = i, true
-	d.mend(&d.faults.identity)
-	if !known {
-		d.opt.Meter.Identified(i)
-		return
-	}
-	changes := i.Changes(was)
-	if len(changes) == 0 {
-		return
-	}
-	why := "identity changed: " + told(changes)
-	d.lose(why)
-	d.opt.Meter.Identified(i)
-	d.ask(request{CauseChange, why}, time.Duration(d.cfg.Debounce))
-}
-
-// read is one bounded look.
-func (d *Daemon) read() (Identity, Watched, error) {
-	type seen struct {
-		i   Identity
-		w   Watched
-		err error
-	}
-	got := make(chan seen, 1)
-	runner := d.cfg.Runner
-	go func() {
-		i, w, err := d.opt.Reader.Read(runner)
-		got <- seen{i, w, err}
-	}()
-	suspect := time.NewTimer(suspectAfter)
-	defer suspect.Stop()
-	var s seen
-	select {
-	case s = <-got:
-	case <-suspect.C:
-		if !d.until.IsZero() {
-			d.withdraw("it takes long to tell whether the identity has changed")
-			d.renewAt.set(0) // when it has not
-		}
-		s = <-got
-	}
-	return s.i, s.w, s.err
+	d.inspect(ctx, suspectAfter)
 }
 
 // faults are why nothing can be qualified at all; both are empty when it can.
@@ -211,6 +68,7 @@ func (d *Daemon) fail(fault *string, why string) {
 		return
 	}
 	*fault = why
+	d.spoil(d.faults.String())
 	d.lose(d.faults.String())
 	d.notify(hostile.Unproven, d.why, Result{}, string(id.New("notice")))
 }
@@ -280,17 +138,21 @@ func (d *Daemon) renew() {
 }
 
 // ask makes a run due once it has been quiet for so long. There is one further
-// run, whoever asks for it and how often.
+// run, whoever asks for it and how often; somebody's own words are told first.
 func (d *Daemon) ask(r request, quiet time.Duration) {
 	now := d.opt.Clock.Mono()
 	if d.due == nil {
-		d.due = &due{request: r, since: now}
+		d.due = &due{request: r, since: now, waits: quiet > 0}
 		d.runAt.set(quiet)
 		return
 	}
 	if r != d.due.request {
 		d.due.more++
+		if r.cause == CauseTrigger && d.due.cause != CauseTrigger {
+			d.due.request = r
+		}
 	}
+	d.due.waits = d.due.waits || quiet > 0
 	if quiet > 0 && !d.due.ready {
 		d.runAt.set(min(quiet, d.due.since+quietAtMost*time.Duration(d.cfg.Debounce)-now))
 	}
@@ -305,19 +167,17 @@ func (d *Daemon) begin(ctx context.Context) {
 		d.due.ready = true
 		return
 	}
-	d.inspect()
+	if !d.inspect(ctx, patientFor) {
+		return
+	}
 	if why := d.faults.String(); why != "" {
 		d.log.Warn("no run: nothing can be qualified", "asked", d.due.reason, "why", why)
 		d.due = nil
 		d.runAt.stop()
 		return
 	}
-	reason := d.due.reason
-	if d.due.more > 0 {
-		reason += fmt.Sprintf(" (and %d others)", d.due.more)
-	}
 	r := Request{
-		ID: string(id.New("watch")), Reason: reason, Cause: d.due.cause, Began: d.opt.Clock.Wall().UTC(), Runner: d.cfg.Runner,
+		ID: string(id.New("watch")), Reason: d.due.reason + more(d.due.more), others: d.due.more, Cause: d.due.cause, Began: d.opt.Clock.Wall().UTC(), Runner: d.cfg.Runner,
 		ValidFor: time.Duration(d.cfg.ValidFor), Within: time.Duration(d.cfg.RunWithin), Share: d.cfg.Share, Identity: d.identity,
 	}
 	d.due = nil
@@ -325,13 +185,18 @@ func (d *Daemon) begin(ctx context.Context) {
 	d.retryAt.stop()
 	d.retry = time.Time{}
 	d.postpone = time.Time{}
-	d.running = &r
+	d.running, d.spoiled = &r, ""
 	d.log.Info("run", "run", r.ID, "cause", r.Cause, "reason", r.Reason)
 	var child context.Context
 	child, d.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	go func() { d.done <- d.run(child, r) }()
+}
+
+// run makes a run that can be recorded. Unlike all else it works beside the loop.
+func (d *Daemon) run(ctx context.Context, r Request) Result {
 	if err := d.opt.Ledger.Begin(r); err != nil {
-		d.done <- Result{Outcome: hostile.Unproven, Trouble: brief("the run could not be recorded: " + err.Error()), Ended: d.opt.Clock.Wall()}
-		return
+		return Result{Outcome: hostile.Unproven, Trouble: brief("the run could not be recorded: " + err.Error()), Ended: d.opt.Clock.Wall()}
 	}
-	go func() { d.done <- d.opt.Suite.Run(child, r) }()
+	d.opt.Reader.Reread(r.Runner)
+	return d.opt.Suite.Run(ctx, r)
 }

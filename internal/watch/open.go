@@ -37,25 +37,17 @@ type Parts struct {
 // daemon left, ends that one's run, and works until the context ends.
 func Serve(ctx context.Context, p Parts) (err error) {
 	cfg := p.Config
-	if err := os.MkdirAll(filepath.Join(cfg.StateDir, runsFolder), 0o755); err != nil {
-		return fmt.Errorf("state_dir: %w", err)
-	}
-	unlock, err := lock(filepath.Join(cfg.StateDir, "lock"), "runs with this state_dir", "state_dir, publish and socket")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	// Also of what it publishes: two would replace and withdraw each other's.
+	// What an earlier daemon left is taken back before anything that can take long
+	// or fail. Two that publish one file would replace and withdraw each other's.
 	if err := os.MkdirAll(filepath.Dir(cfg.Publish), 0o755); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
 	mine := publishLock(cfg.Publish)
-	alone, err := lock(mine, "publishes "+cfg.Publish, "publish and socket")
+	alone, err := lock(mine, "publishes "+cfg.Publish, "publish, state_dir and socket")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, alone()) }()
-	// Before anything that can take long or fail.
 	publisher := &Publisher{Path: cfg.Publish}
 	if err := replaceable(cfg.Publish); err != nil {
 		return err
@@ -63,6 +55,14 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	if err := publisher.Withdraw(); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Join(cfg.StateDir, runsFolder), 0o755); err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	unlock, err := lock(filepath.Join(cfg.StateDir, "lock"), "runs with this state_dir", "state_dir and socket")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	keyFile, key, err := signingKey(cfg)
 	if err != nil {
 		return err

@@ -32,6 +32,10 @@ type rig struct {
 	identity Identity
 	readErr  error
 	readIn   time.Duration // how long a look takes
+	reloadIn time.Duration // and its other parts
+	watchIn  time.Duration
+	aliveIn  time.Duration
+	booking  time.Duration // how long the ledger takes
 	offset   time.Duration // by which the wall clock was set
 	cfg      Config
 	cfgErr   error
@@ -40,6 +44,8 @@ type rig struct {
 	runs     []Request
 	busy     int // runs at this moment
 	looks    int
+	rereads  int
+	unmarked string   // digest of the runtime that only reading whole shows
 	extra    []string // further paths that the identity is read from
 	watching []string // the paths that are watched
 	events   chan struct{}
@@ -86,9 +92,14 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 	r.d, err = New(Options{
 		Config: r.cfg, Reader: r, Suite: r, Publisher: &Publisher{Path: r.cfg.Publish, Key: key}, Files: r, Ledger: ledger{r}, Meter: r,
 		Messengers: []Messenger{r}, Chance: func() float64 { return 0 }, Proc: dir, Heartbeat: r.heart,
-		Tell:   func(state string) { r.mu.Lock(); defer r.mu.Unlock(); r.told = append(r.told, state) },
-		Reload: func() (Config, error) { r.mu.Lock(); defer r.mu.Unlock(); return r.cfg, r.cfgErr },
-		Alive:  func() error { r.mu.Lock(); defer r.mu.Unlock(); return r.aliveErr },
+		Tell: func(state string) { r.mu.Lock(); defer r.mu.Unlock(); r.told = append(r.told, state) },
+		Reload: func() (Config, error) {
+			time.Sleep(saw(r, &r.reloadIn))
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.cfg, r.cfgErr
+		},
+		Alive: func() error { time.Sleep(saw(r, &r.aliveIn)); return saw(r, &r.aliveErr) },
 		Clock: Clock{
 			Wall: func() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return time.Now().Add(r.offset).Round(0) },
 			Mono: func() time.Duration { return time.Since(began) },
@@ -106,7 +117,11 @@ func (r *rig) start() {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	r.cancel = cancel
 	go func() { r.ended <- r.d.Run(ctx); close(r.ended) }()
-	r.t.Cleanup(func() { cancel(); <-r.ended })
+	r.t.Cleanup(func() {
+		cancel()
+		<-r.ended
+		time.Sleep(2 * time.Hour) // until a look ends that nobody waited for
+	})
 	synctest.Wait()
 }
 
@@ -232,7 +247,7 @@ func (r *rig) Run(ctx context.Context, q Request) Result {
 }
 
 // Read implements Reader.
-func (r *rig) Read(string) (Identity, Watched, error) {
+func (r *rig) Read(string, bool) (Identity, Watched, error) {
 	r.mu.Lock()
 	takes := r.readIn
 	r.looks++
@@ -248,8 +263,22 @@ func (r *rig) Read(string) (Identity, Watched, error) {
 	return r.identity, Watched{Paths: append([]string{"/runsc"}, r.extra...)}, nil
 }
 
+// Reread implements Reader: what changed without a mark shows.
+func (r *rig) Reread(string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rereads++
+	if r.unmarked != "" {
+		r.identity.Runtime = r.unmarked
+	}
+}
+
 // Watch, Changed and Close implement Files.
-func (r *rig) Watch(w Watched) error    { r.set(func() { r.watching = w.Paths }); return nil }
+func (r *rig) Watch(w Watched) (bool, error) {
+	time.Sleep(saw(r, &r.watchIn))
+	r.set(func() { r.watching = w.Paths })
+	return false, nil
+}
 func (r *rig) Changed() <-chan struct{} { return r.events }
 func (r *rig) Close() error             { return nil }
 
@@ -280,6 +309,7 @@ func (l ledger) Begin(Request) error {
 	return l.r.beginNo
 }
 func (l ledger) Finish(q Request, _ Result) error {
+	time.Sleep(saw(l.r, &l.r.booking))
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
 	l.r.finished = append(l.r.finished, q.ID)

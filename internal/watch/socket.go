@@ -50,7 +50,7 @@ func (d *Daemon) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /capabilities", func(w http.ResponseWriter, _ *http.Request) {
 		s := d.Status()
-		if err := s.ready(d.opt.Clock.Wall()); err != nil {
+		if err := s.ready(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -91,7 +91,7 @@ func (d *Daemon) healthy(mux *http.ServeMux) {
 		if err := d.alive(); err != nil {
 			return err
 		}
-		return d.Status().ready(d.opt.Clock.Wall())
+		return d.Status().ready()
 	})
 }
 

@@ -163,7 +163,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if closed != 2*maxConnections {
 		t.Errorf("%d of %d beyond the bound were closed", closed, 2*maxConnections)
 	}
-	if _, err := (Client{sock}).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := (Client{sock}).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "so many may ask at once") {
 		t.Errorf("asked while it is full: %v", err)
 	}
 	for _, c := range open {

@@ -36,8 +36,20 @@ type Status struct {
 	beatWithin time.Duration
 }
 
-// Status is the state after the last event. It is never nil.
-func (d *Daemon) Status() *Status { return d.status.Load() }
+// Status is the state after the last event, as it stands now: what has expired
+// since is not told as published, whatever keeps the loop from saying so. It is
+// never nil.
+func (d *Daemon) Status() *Status {
+	s := d.status.Load()
+	now := d.opt.Clock.Wall()
+	if s.Until == nil || now.Before(*s.Until) {
+		return s
+	}
+	late := *s
+	late.At, late.Until, late.Published, late.Attested = now.UTC(), nil, "", nil
+	late.Why = fmt.Sprintf("what was published has expired at %s and was not renewed: the daemon has been busy since %s", s.Until.Format(time.RFC3339), s.At.Format(time.RFC3339))
+	return &late
+}
 
 // show stores the state for readers.
 func (d *Daemon) show() {
@@ -86,12 +98,9 @@ func (d *Daemon) alive() error {
 }
 
 // ready says whether something is published, and why not.
-func (s *Status) ready(now time.Time) error {
-	switch {
-	case s.Until == nil:
+func (s *Status) ready() error {
+	if s.Until == nil {
 		return fmt.Errorf("nothing is published: %s", s.Why)
-	case !now.Before(*s.Until):
-		return fmt.Errorf("what is published has expired at %s", s.Until.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -113,10 +122,13 @@ func (s *Status) Text() string {
 		fmt.Fprintf(&b, "%-14s %s\n", name, reports.Harmless(fmt.Sprintf(format, args...)))
 	}
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	if s.Until != nil {
-		row("qualified", "until %s; published in %s until %s", at(*s.Qualified), s.Published, at(*s.Until))
-	} else {
+	switch {
+	case s.Until == nil:
 		row("not qualified", "%s", s.Why)
+	case s.Qualified == nil: // no daemon of ours says so
+		row("qualified", "published in %s until %s", s.Published, at(*s.Until))
+	default:
+		row("qualified", "until %s; published in %s until %s", at(*s.Qualified), s.Published, at(*s.Until))
 	}
 	if s.Stuck {
 		row("note", "what was published could not be removed; it is not renewed and expires by itself")

@@ -31,6 +31,8 @@ type Request struct {
 	Within   time.Duration `json:"within"`    // how long it may take
 	Share    Share         `json:"-"`
 	Identity Identity      `json:"identity"` // what is qualified, read right before
+
+	others int // wishes for a run that were coalesced into this one; Reason tells it too
 }
 
 // Cause is why a run is made, for counting. The list is closed.
@@ -73,14 +75,26 @@ type Result struct {
 // Noted is the reason as the child notes it in the history of runs: one of that
 // history's words, and what behind a colon. A trigger that says deploy is one.
 func (r Request) Noted() string {
-	words := strings.TrimPrefix(r.Reason, askedFirst)
-	switch {
-	case r.Cause == CauseTrigger && (words == "deploy" || strings.HasPrefix(words, "deploy:")):
-		return words
-	case words == string(r.Cause):
-		return words
+	words := strings.TrimPrefix(strings.TrimSuffix(r.Reason, more(r.others)), askedFirst)
+	kind, rest, ok := strings.Cut(words, ":")
+	if r.Cause != CauseTrigger || kind != "deploy" {
+		kind, rest, ok = string(r.Cause), " "+words, words != string(r.Cause)
 	}
-	return string(r.Cause) + ": " + words
+	switch {
+	case ok:
+		return kind + ":" + rest + more(r.others)
+	case r.others > 0:
+		return kind + ":" + more(r.others)
+	}
+	return kind
+}
+
+// more tells of further wishes behind the first.
+func more(others int) string {
+	if others == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d others)", others)
 }
 
 // askedFirst stands before somebody's own words.

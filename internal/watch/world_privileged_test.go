@@ -223,7 +223,7 @@ func TestAMountIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/runsc", "one")
 	write(t, dir+"/other", "two")
-	must(t, f.Watch(Watched{Paths: []string{dir + "/runsc"}}))
+	watchNow(t, f, Watched{Paths: []string{dir + "/runsc"}})
 	drain(f)
 	must(t, unix.Mount(dir+"/other", dir+"/runsc", "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount(dir+"/runsc", unix.MNT_DETACH) }) // when the test ends before it does so itself

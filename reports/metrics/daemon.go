@@ -68,7 +68,7 @@ func (d *Daemon) Collect(out chan<- prometheus.Metric) {
 	d.mu.Unlock()
 	t := teller(out)
 	is := 0.0
-	if !until.IsZero() {
+	if time.Now().Before(until) { // a daemon that hangs does not say that it has expired
 		is = 1
 	}
 	t.gauge(published, is)

@@ -9,7 +9,10 @@
 // What this package does not prove: that the file is the one that the kernel
 // runs. A program which was started earlier keeps the bytes that it was started
 // from, and a file system that keeps no change times (some network ones) can
-// deceive it, as can whoever sets the machine's clock back.
+// deceive it, as can whoever sets the machine's clock back. A write through a
+// shared mapping (mmap(2)) is dated when the page is first made dirty, or when it
+// is written back, and not with each store: one behind those leaves every mark as
+// it was. [Cache.Reread] reads whatever the marks say.
 package filedigest
 
 import (
@@ -55,7 +58,13 @@ func (c *Cache) Reads() int64 { return c.reads.Load() }
 
 // Digest returns "sha256:<hex>" of the bytes of a regular file. A symlink is
 // followed. What is no regular file is refused without being read.
-func (c *Cache) Digest(path string) (string, error) {
+func (c *Cache) Digest(path string) (string, error) { return c.digest(path, false) }
+
+// Reread is [Cache.Digest] that always reads the file, and remembers what it is
+// now.
+func (c *Cache) Reread(path string) (string, error) { return c.digest(path, true) }
+
+func (c *Cache) digest(path string, whole bool) (string, error) {
 	// Without O_NONBLOCK a named pipe would hold us for ever (open(2)).
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -69,7 +78,7 @@ func (c *Cache) Digest(path string) (string, error) {
 	c.mu.Lock()
 	known, ok := c.known[path]
 	c.mu.Unlock()
-	if ok && known.mark == before {
+	if ok && known.mark == before && !whole {
 		return known.digest, nil
 	}
 	c.reads.Add(1)

@@ -3,7 +3,9 @@ package runsc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -65,6 +67,23 @@ func identify(ctx context.Context, path string, within time.Duration) (Identity,
 		return Identity{}, fmt.Errorf("runtime.path: %w", err)
 	}
 	return Identity{Path: path, Version: shorten(version), Digest: digest}, nil
+}
+
+// NotScript refuses a runtime that is a script: its digest says nothing of the
+// program that it starts, which can be replaced behind it.
+func NotScript(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("runtime.path: %w", err)
+	}
+	defer f.Close() // read only
+	first := make([]byte, 2)
+	if n, err := io.ReadFull(f, first); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("runtime.path: %w", err)
+	} else if string(first[:n]) == "#!" { // execve(2)
+		return fmt.Errorf("runtime.path: %s is a script, and what it starts can be replaced behind it: name the runsc binary itself, and its flags in runtime.flags", path)
+	}
+	return nil
 }
 
 // head keeps the first bytes of what a program says.
