@@ -32,8 +32,8 @@ type books struct {
 	metrics *metrics.Metrics
 	daemon  *metrics.Daemon
 
-	history *history.History // of the run that goes on, or of the last
-	before  int              // runs in it when that began
+	history  *history.History // of the run that goes on, or of the last
+	follower *history.Follower
 
 	mu       sync.Mutex // over what a scrape reads
 	state    metrics.State
@@ -45,52 +45,47 @@ type books struct {
 func newBooks(runner, version string) *books {
 	m := metrics.New(version)
 	b := &books{metrics: m, daemon: metrics.NewDaemon(m)}
-	entries, err := b.open(runner)
-	if err != nil { // the daemon says so at its first look, and asks again at each run
+	if err := b.open(runner); err != nil { // the daemon says so at its first look, and asks again at each run
 		slog.Warn("the history of runs is not known yet: " + reports.Harmless(err.Error()))
 		return b
 	}
-	b.told(entries)
+	b.told()
 	return b
 }
 
-// open reads the ledger that belongs to a runner configuration.
-func (b *books) open(runner string) ([]history.Entry, error) {
+// open reads the ledger that belongs to a runner configuration; of one that was
+// read before only what is new.
+func (b *books) open(runner string) error {
 	cfg, err := runsc.LoadConfig(runner)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.mu.Lock()
 	b.stateDir = cfg.StateDir
 	b.mu.Unlock()
-	b.history = history.In(cfg.StateDir)
-	return b.entries()
+	if h := history.In(cfg.StateDir); b.history == nil || b.history.Path() != h.Path() {
+		b.history, b.follower = h, h.Follow()
+	}
+	return b.update()
 }
 
-func (b *books) entries() ([]history.Entry, error) {
-	entries, damage, err := b.history.Entries(time.Time{})
+func (b *books) update() error {
+	damage, err := b.follower.Update()
 	for _, d := range damage {
 		slog.Warn("history: " + reports.Harmless(d))
 	}
-	return entries, err
+	return err
 }
 
 // told sets the metrics after a restart: the last run that ended, with its report
 // where that is still there.
-func (b *books) told(entries []history.Entry) {
-	s := metrics.State{Runs: entries}
-	last := -1
-	for i, e := range slices.Backward(entries) {
-		if e.Outcome != history.Running {
-			last = i
-			break
-		}
-	}
-	if last >= 0 {
-		s.Expires = entries[last].Expires
-		if r, err := b.history.Report(entries[last]); err == nil {
+func (b *books) told() {
+	s := metrics.State{Runs: b.follower.Tally()}
+	if last, ok := b.follower.Last(); ok {
+		s.Expires = last.Expires
+		if r, err := b.history.Report(last); err == nil {
 			s.Report = r
-			s.Drift, _ = b.history.Drift(entries, r) // not compared is not told
+			s.Drift, _ = b.follower.Drift(r) // not compared is not told
 		}
 	}
 	b.set(s)
@@ -98,27 +93,28 @@ func (b *books) told(entries []history.Entry) {
 
 // Begin implements [watch.Ledger].
 func (b *books) Begin(r watch.Request) error {
-	entries, err := b.open(r.Runner)
-	b.before = len(entries)
-	return err
+	if err := b.open(r.Runner); err != nil {
+		return err
+	}
+	b.follower.Mark()
+	return nil
 }
 
 // Finish implements [watch.Ledger].
 func (b *books) Finish(r watch.Request, res watch.Result) error {
-	entries, err := b.entries()
+	err := b.open(r.Runner)
 	if err != nil {
 		return err
 	}
-	since := entries[min(b.before, len(entries)):]
-	if !slices.ContainsFunc(since, func(e history.Entry) bool { return res.PID > 0 && e.By.PID == res.PID }) {
-		if entries, err = b.add(r, res); err != nil {
+	if !slices.ContainsFunc(b.follower.Since(), func(e history.Entry) bool { return res.PID > 0 && e.By.PID == res.PID }) {
+		if err := b.add(r, res); err != nil {
 			return err
 		}
 		if res.Outcome == hostile.Qualified {
 			err = fmt.Errorf("history: %s is not in %s, where it says that it noted itself", res.Run, b.history.Path())
 		}
 	}
-	s := metrics.State{Report: res.Report, Runs: entries, Drift: res.Drift}
+	s := metrics.State{Report: res.Report, Runs: b.follower.Tally(), Drift: res.Drift}
 	if res.Statement != nil {
 		s.Expires = res.Statement.Expires
 	}
@@ -127,29 +123,23 @@ func (b *books) Finish(r watch.Request, res watch.Result) error {
 }
 
 // add notes a run that did not note itself.
-func (b *books) add(r watch.Request, res watch.Result) ([]history.Entry, error) {
+func (b *books) add(r watch.Request, res watch.Result) error {
 	e := history.Entry{Run: r.ID, Reason: r.Noted(), Started: r.Began, Finished: res.Ended, Outcome: hostile.Unproven, Why: reports.Harmless(res.Trouble), Folder: res.Folder}
 	if res.Stopped {
 		e.Outcome = history.Interrupted
 	}
 	if err := b.history.Finish(e); err != nil {
-		return nil, err
+		return err
 	}
-	return b.entries()
+	return b.update()
 }
 
-// Compare is the daemon's [watch.Comparison].
+// Compare is the daemon's [watch.Comparison]. It is asked between Begin and Finish.
 func (b *books) Compare(runner string, r *reports.Report) (*reports.Difference, error) {
-	cfg, err := runsc.LoadConfig(runner)
-	if err != nil {
+	if err := b.open(runner); err != nil {
 		return nil, err
 	}
-	h := history.In(cfg.StateDir)
-	entries, _, err := h.Entries(time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	return h.Drift(entries, r)
+	return b.follower.Drift(r)
 }
 
 // Ran implements [watch.Meter]; Finish has told all of it.

@@ -65,9 +65,10 @@ func (n *note) wrote(dir string, w written) {
 // compare tells what is otherwise in force than in the last good run, also where
 // every wall held.
 func (n *note) compare() {
-	entries, _, err := n.history.Entries(time.Time{})
+	f := n.history.Follow()
+	_, err := f.Update()
 	if err == nil {
-		n.drift, err = n.history.Drift(entries, n.report)
+		n.drift, err = f.Drift(n.report)
 	}
 	if err != nil {
 		slog.Warn("drift: nothing to compare with: " + reports.Harmless(err.Error()))

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/history"
 	"tenwalls.dev/harness/reports/metrics"
 )
 
@@ -36,15 +36,17 @@ func (n *note) tell(textfile string) error {
 	if textfile == "" {
 		return nil
 	}
-	entries, damage, err := n.history.Entries(time.Time{})
+	f := n.history.Follow()
+	damage, err := f.Update()
+	tally := f.Tally()
 	if err != nil { // then of this run alone, rather than nothing
-		entries = append(entries, n.entry)
+		tally = history.TallyOf(n.entry)
 	}
 	for _, d := range damage {
 		slog.Warn("history: " + reports.Harmless(d))
 	}
 	m := metrics.New(ownVersion())
-	m.Set(metrics.State{Report: n.report, Runs: entries, Expires: n.entry.Expires, Proof: provedAt(n.stateDir), Drift: n.drift})
+	m.Set(metrics.State{Report: n.report, Runs: tally, Expires: n.entry.Expires, Proof: provedAt(n.stateDir), Drift: n.drift})
 	if err = errors.Join(err, m.WriteTextfile(textfile)); err != nil {
 		return unproven(fmt.Errorf("--textfile: %w", err))
 	}

@@ -116,25 +116,17 @@ func (h *History) read() (records []record, damage []string, err error) {
 		damage = append(damage, fmt.Sprintf("%s: line %d: %s", h.path, n, what))
 	}
 	for n := 1; ; n++ {
-		line, err := b.ReadSlice('\n')
-		long := errors.Is(err, bufio.ErrBufferFull)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = b.ReadSlice('\n')
-		}
-		ended := errors.Is(err, io.EOF)
-		if err != nil && !ended {
+		line, long, ended, _, err := nextLine(b)
+		if err != nil {
 			return nil, nil, fmt.Errorf("read %s: %w", h.path, err)
 		}
 		if ended && !long && len(line) == 0 {
 			break
 		}
-		if !ended && !long {
-			line = line[:len(line)-1]
-		}
 		r, fail := decode(line)
 		switch {
 		case long:
-			fault(n, fmt.Sprintf("more than %d bytes: no entry", maxLine))
+			fault(n, errTooLong.Error())
 		case fail == nil: // whole, also when a crash kept its line break back
 			records = append(records, r)
 		case ended:
@@ -150,4 +142,27 @@ func (h *History) read() (records []record, damage []string, err error) {
 		damage = append(damage, fmt.Sprintf("%s: ... and %d more damaged lines", h.path, more))
 	}
 	return records, damage, nil
+}
+
+var errTooLong = fmt.Errorf("more than %d bytes: no entry", maxLine)
+
+// nextLine reads a line, without its line break, valid until the next call. long
+// says that it did not fit, ended that it has no line break because the file ends
+// there. size counts all bytes that were read.
+func nextLine(b *bufio.Reader) (line []byte, long, ended bool, size int64, err error) {
+	line, err = b.ReadSlice('\n')
+	size = int64(len(line))
+	long = errors.Is(err, bufio.ErrBufferFull)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		var rest []byte
+		rest, err = b.ReadSlice('\n')
+		size += int64(len(rest))
+	}
+	if ended = errors.Is(err, io.EOF); ended {
+		err = nil
+	}
+	if err == nil && !ended && !long {
+		line = line[:len(line)-1]
+	}
+	return line, long, ended, size, err
 }

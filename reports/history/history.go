@@ -164,6 +164,11 @@ func (h *History) merge(records []record) []Entry {
 			}
 		}
 	}
+	return h.settled(out)
+}
+
+// settled says of each run without an outcome what became of it.
+func (h *History) settled(out []Entry) []Entry {
 	for i, e := range out {
 		switch {
 		case e.Outcome != "":

@@ -25,7 +25,7 @@ import (
 // State is what is told. Its zero value tells of the build and of no run.
 type State struct {
 	Report  *reports.Report     // of the last run; nil: it came to none, so that nothing is told of attempts
-	Runs    []history.Entry     // the ledger, oldest first
+	Runs    history.Tally       // of the ledger
 	Expires time.Time           // of the attestation that the last run made; zero: none
 	Proof   time.Time           // when every check was last shown able to fail; zero: never
 	Drift   *reports.Difference // from the last good run to the last one; nil: not compared

@@ -55,10 +55,10 @@ func example() State {
 	return State{
 		Report: r, Expires: monday.Add(24 * time.Hour), Proof: monday.Add(-time.Hour),
 		Drift: &reports.Difference{Changes: []reports.Change{{Section: reports.InForce}, {Section: reports.Verdicts}, {Section: reports.Census}}},
-		Runs: []history.Entry{
+		Runs: history.TallyOf(
 			entry(0, "start", hostile.Qualified), entry(1, "change: runsc digest", hostile.Unproven), selection,
 			entry(3, "schedule", hostile.Refused), entry(4, "\x1b odd", history.Interrupted), entry(5, "schedule", history.Running),
-		},
+		),
 	}
 }
 
@@ -129,23 +129,23 @@ func TestNothingIsKnownAtFirst(t *testing.T) {
 // A selection that held covers nothing up; one that did not is told.
 func TestASelectionThatHeld(t *testing.T) {
 	s := example()
-	s.Runs = s.Runs[:2]
-	fell := s.Runs[1]
-	fell.Outcome = hostile.Refused
-	held := fell
-	held.Outcome, held.Complete, held.Finished = hostile.Qualified, false, fell.Finished.Add(time.Hour)
-	s.Runs = append(s.Runs, fell, held)
+	run := func(hour int, o hostile.Outcome, complete bool) history.Entry {
+		at := monday.Add(time.Duration(hour) * time.Hour)
+		return history.Entry{Run: "run", Reason: "change: runsc digest", Started: at, Finished: at.Add(12345 * time.Millisecond), Outcome: o, Complete: complete}
+	}
+	good, unproven, fell, held := run(0, hostile.Qualified, true), run(0, hostile.Unproven, true), run(1, hostile.Refused, true), run(2, hostile.Qualified, false)
+	s.Runs = history.TallyOf(good, unproven, fell, held)
 	got := text(t, s)
 	for _, want := range []string{
 		`tenwalls_run_outcome{outcome="refused"} 1`, `tenwalls_run_outcome{outcome="qualified"} 0`,
-		`tenwalls_last_run_timestamp_seconds 1.772442012345e+09`, `tenwalls_runs_total{outcome="qualified",reason="change"} 1`,
+		`tenwalls_last_run_timestamp_seconds 1.772442012345e+09`, `tenwalls_runs_total{outcome="qualified",reason="change"} 2`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in:\n%s", want, got)
 		}
 	}
 	fell.Complete = false
-	s.Runs = append(s.Runs[:1], fell)
+	s.Runs = history.TallyOf(good, fell)
 	if got := text(t, s); !strings.Contains(got, `tenwalls_run_outcome{outcome="refused"} 1`) {
 		t.Errorf("a selection that was refused is not told:\n%s", got)
 	}
@@ -167,12 +167,14 @@ func TestNothingOfAnEarlierStateStays(t *testing.T) {
 // Whatever a report holds, the number of series is bounded.
 func TestSeriesAreBounded(t *testing.T) {
 	s := example()
+	var runs []history.Entry
 	for i := range 5000 {
 		odd := trial(strings.Repeat("a", i), hostile.Verdict(strings.Repeat("v", i)))
 		odd.Controls[0].Observer = fmt.Sprint("observer ", i)
 		s.Report.Trials = append(s.Report.Trials, odd)
-		s.Runs = append(s.Runs, history.Entry{Reason: strings.Repeat("r", i), Outcome: hostile.Outcome(strings.Repeat("o", i)), Started: monday})
+		runs = append(runs, history.Entry{Reason: strings.Repeat("r", i), Outcome: hostile.Outcome(strings.Repeat("o", i)), Started: monday})
 	}
+	s.Runs = history.TallyOf(runs...)
 	m := New("v1")
 	m.Set(s)
 	n, err := testutil.GatherAndCount(m.Registry())

@@ -63,39 +63,16 @@ func which[T ~string](t teller, d *prometheus.Desc, all []T, one T, labels ...st
 
 // ledger tells of the runs, and of the last of them that ended.
 func (t teller) ledger(s State) {
-	type key struct {
-		reason  string
-		outcome hostile.Outcome
-	}
-	counts := map[key]int{}
-	var last hostile.Outcome
-	var ended, good time.Time
-	for _, e := range s.Runs {
-		if e.Outcome == history.Running {
-			continue
-		}
-		counts[key{e.Kind(), e.Outcome}]++
-		if e.Outcome == hostile.Qualified && !e.Complete {
-			continue // a selection that held says nothing of a wall that fell before
-		}
-		last = e.Outcome
-		if e.Outcome != history.Interrupted { // it said nothing about any wall
-			ended = e.Finished
-		}
-		if e.Good() {
-			good = e.Finished
-		}
-	}
 	for _, reason := range history.Kinds {
 		for _, o := range outcomes {
-			t.tell(runs, prometheus.CounterValue, float64(counts[key{reason, o}]), []string{reason, string(o)})
+			t.tell(runs, prometheus.CounterValue, float64(s.Runs.Counts[history.Count{Kind: reason, Outcome: o}]), []string{reason, string(o)})
 		}
 	}
-	if last != "" {
-		which(t, outcome, outcomes, last)
+	if s.Runs.Last != "" {
+		which(t, outcome, outcomes, s.Runs.Last)
 	}
-	t.moment(lastRun, ended)
-	t.moment(lastQualified, good)
+	t.moment(lastRun, s.Runs.Ended)
+	t.moment(lastQualified, s.Runs.Good)
 }
 
 // report tells of the attempts, routes and observers of one run.
