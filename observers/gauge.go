@@ -16,6 +16,7 @@ type gauge struct {
 	// peak, where the kernel keeps it, raises Worst at the end to what no
 	// sample may have met. Nil where there is none.
 	peak func(*cgroup.Group) (int64, error)
+	ends bool // read before and after only: it costs more than a sample may
 }
 
 // gauges watches some numbers of one cgroup.
@@ -53,6 +54,9 @@ func watchGauges(h Host, observer string, s Subject, list []gauge) (Watch, error
 
 func (w *gauges) Sample() {
 	for _, g := range w.list {
+		if g.ends {
+			continue
+		}
 		n, err := g.read(w.group)
 		switch {
 		case errors.Is(err, ErrNotAccounted):

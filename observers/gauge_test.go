@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -81,5 +82,31 @@ func TestControlsFailWithoutCgroups(t *testing.T) {
 			_, err := o.Watch(t.Context(), Subject{Cgroup: "/x/y"})
 			g.Expect(err).To(MatchError(os.ErrNotExist))
 		})
+	}
+}
+
+// The idle time of the host is read before and after, and is no reason to see
+// nothing where it cannot be read.
+func TestIdleTimeOfTheHost(t *testing.T) {
+	g := NewWithT(t)
+	proc := t.TempDir()
+	put := func(text string) {
+		g.Expect(os.WriteFile(filepath.Join(proc, "stat"), []byte(text), 0o644)).To(Succeed())
+	}
+	watched := func(proc string, between func()) Observation {
+		w, err := NewProcessor(Host{Proc: proc, Cgroup: "testdata/cgroup/v2"}, "/tenwalls", nil).Watch(t.Context(), Subject{Cgroup: fixtureJob})
+		g.Expect(err).NotTo(HaveOccurred())
+		between()
+		w.Ended()
+		return w.Stored()
+	}
+	put("cpu  10 20 30 400 5 6 7 8 9 10\ncpu0 1 2 3 4 5\n")
+	idle := watched(proc, func() { put("cpu  10 20 30 410 7 6 7 8 9 10\n") }).Values["idle"]
+	g.Expect(idle.After - idle.Before).To(BeEquivalentTo(120 * time.Millisecond))
+	for _, text := range []string{"", "intr 1 2 3 4 5 6\n", "cpu 1 2\n", "cpu 1 2 3 x 5 6\n"} {
+		put(text)
+		o := watched(proc, func() {})
+		g.Expect(o.Values).NotTo(HaveKey("idle"), text)
+		g.Expect(o.Lost).To(BeEmpty(), text)
 	}
 }

@@ -1,8 +1,13 @@
 package observers
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"tenwalls.dev/harness/internal/cgroup"
@@ -13,6 +18,10 @@ import (
 //
 // Value "usage", ns. On cgroup version 1 starting the job's first process
 // charges its group well under a millisecond of the harness's own.
+//
+// Value "idle", ns: the time that all processors of the host together had nothing
+// to do, waiting for disks included (proc_stat(5), in steps of 10 ms). It tells a
+// job that did not want more from one that got no more.
 type Processor struct {
 	host   Host
 	prefix string
@@ -73,10 +82,47 @@ func (p *Processor) burn(ctx context.Context) (spent, burnt time.Duration, err e
 
 // Watch arms the observer; see [Processor] for the value.
 func (p *Processor) Watch(_ context.Context, s Subject) (Watch, error) {
-	return watchGauges(p.host, p.Name(), s, []gauge{{name: "usage", unit: "ns", read: func(g *cgroup.Group) (int64, error) {
-		d, err := g.ProcessorTime()
-		return int64(d), err
-	}}})
+	return watchGauges(p.host, p.Name(), s, []gauge{
+		{name: "usage", unit: "ns", read: func(g *cgroup.Group) (int64, error) {
+			d, err := g.ProcessorTime()
+			return int64(d), err
+		}},
+		{name: "idle", unit: "ns", ends: true, read: func(*cgroup.Group) (int64, error) {
+			n, err := idle(p.host)
+			if err != nil { // then a busy host is not told from a wall
+				err = fmt.Errorf("%w: %w", ErrNotAccounted, err)
+			}
+			return n, err
+		}},
+	})
+}
+
+// userHZ is the unit of proc_stat(5) on every architecture that runsc runs on.
+const userHZ = 100
+
+func idle(h Host) (int64, error) {
+	f, err := os.Open(filepath.Join(h.Proc, "stat"))
+	if err != nil {
+		return 0, fmt.Errorf("idle time: %w", err)
+	}
+	defer f.Close() // read only
+	line, err := bufio.NewReader(f).ReadString('\n')
+	if err != nil {
+		return 0, fmt.Errorf("idle time: %s: %w", f.Name(), err)
+	}
+	fields := strings.Fields(line) // cpu user nice system idle iowait ...
+	if len(fields) < 6 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("idle time: %s begins with %.80q", f.Name(), line)
+	}
+	var ticks int64
+	for _, field := range fields[4:6] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("idle time: %s: %w", f.Name(), err)
+		}
+		ticks += n
+	}
+	return ticks * int64(time.Second/userHZ), nil
 }
 
 // failed is a control that could not be made or read.

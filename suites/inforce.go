@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/observers"
@@ -71,6 +73,11 @@ func (i *readback) read(w *inForceWatch) {
 		}
 		if _, known := i.seen[s.name+": Seccomp"]; !known {
 			w.status(i.seen, s.name, p)
+		}
+		if _, known := i.seen[s.name+": program"]; !known {
+			if program := w.program(p.pid); program != "" {
+				i.seen[s.name+": program"] = program
+			}
 		}
 		if w.cell == referenceCell {
 			if i.open[s.name] == nil {
@@ -171,7 +178,6 @@ func (w *inForceWatch) status(seen map[string]string, subject string, p locked) 
 		seen[subject+": "+k] = p.status[k]
 	}
 	seen[subject+": flags"] = bootFlags(p.command, w.traces)
-	seen[subject+": program"] = w.program(p.pid)
 	for _, n := range []string{"pid", "mnt", "net", "ipc", "uts", "user", "cgroup", "time"} {
 		seen[subject+": "+n+" namespace"] = whose(w.host, p.pid, n)
 	}
@@ -183,9 +189,13 @@ const asNamed = "the runtime's binary"
 
 // program tells whether a process runs the named binary (proc(5), /proc/pid/exe),
 // and what else when it does not: runtime.path can be something that starts another.
+// Empty when it has just ended.
 func (w *inForceWatch) program(pid int) string {
 	exe := filepath.Join(w.host.Proc, strconv.Itoa(pid), "exe")
 	runs, err := os.Stat(exe)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return ""
+	}
 	if err != nil {
 		return "unread: " + unplaced(err)
 	}
@@ -194,15 +204,14 @@ func (w *inForceWatch) program(pid int) string {
 		return asNamed
 	}
 	digest, err := runsc.FileDigest(exe)
-	switch {
+	path, e := os.Readlink(exe)
+	switch err := errors.Join(err, e); {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH):
+		return ""
 	case err != nil:
 		return "unread: " + unplaced(err)
 	case digest == w.runtime.Digest:
 		return asNamed
-	}
-	path, err := os.Readlink(exe)
-	if err != nil {
-		return "unread: " + unplaced(err)
 	}
 	return path + " " + digest
 }

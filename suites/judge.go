@@ -20,7 +20,7 @@ import (
 func Judge(t reports.Trial) reports.Trial {
 	t.Claim = deciding(t)
 	for _, rule := range []func(*reports.Trial) (hostile.Verdict, string){
-		unwritten, effect, unasked, otherRefusal, unsaid, unseen,
+		unwritten, effect, unasked, starved, otherRefusal, unsaid, unseen,
 	} {
 		if v, why := rule(&t); v != "" {
 			t.Verdict, t.Reason = v, why
@@ -94,6 +94,29 @@ func unwritten(t *reports.Trial) (hostile.Verdict, string) {
 func unasked(t *reports.Trial) (hostile.Verdict, string) {
 	if t.Trouble != "" {
 		return hostile.Broken, "not asked: " + t.Trouble
+	}
+	return "", ""
+}
+
+// starved: the wall clock ended the job before it had used up what the processor
+// cap allows, and the host had not as much idle time as it lacked. So the host
+// was busy, and the cap was not put to the test. With idle time left it would
+// have been another wall that held it back.
+func starved(t *reports.Trial) (hostile.Verdict, string) {
+	if t.By != reports.ByRunner || t.Expected.Kind != hostile.CPUCap || t.Ended == nil || t.Ended.Refusal.Kind != hostile.WallCap || !reached(t) {
+		return "", ""
+	}
+	for _, w := range t.Wants {
+		if w.Observer != "processor" || w.Value != "usage" || w.Rule != reports.AtLeast {
+			continue
+		}
+		usage, ok := reading(t, w)
+		idle, known := reading(t, reports.Want{Observer: w.Observer, Value: "idle"})
+		if !ok || !known || usage.After >= w.Bound || idle.After-idle.Before >= w.Bound-usage.After {
+			continue
+		}
+		return hostile.Broken, fmt.Sprintf("not asked: the host was too busy: the job got %d ms of the %d ms that the cap allows before the wall clock ended it, and all processors together were idle for %d ms of that time",
+			usage.After/1e6, w.Bound/1e6, (idle.After-idle.Before)/1e6)
 	}
 	return "", ""
 }

@@ -32,6 +32,42 @@ func TestJudgeHoldsAndSaysWhy(t *testing.T) {
 	expect(t, "no wants", rt, hostile.Held)
 }
 
+// A host that is too busy to give a job its processor time puts no cap to the
+// test; one with idle time left does, and then another wall was there first.
+func TestJudgeABusyHost(t *testing.T) {
+	starved := func(change ...func(*reports.Trial)) reports.Trial {
+		rt := runnerEvidence()
+		rt.Ended = &reports.Ended{Reason: "wall", Refusal: endings["wall"], CPUMS: 1500, WallMS: 10000}
+		rt.Observations[0] = saw("processor", map[string]int64{"usage": 1_500_000_000, "idle": 480_000_000})
+		for _, c := range change {
+			c(&rt)
+		}
+		return rt
+	}
+	expect(t, "busy", starved(), hostile.Broken)
+	if why := Judge(starved()).Reason; !strings.Contains(why, "too busy: the job got 1500 ms of the 2000 ms") || !strings.Contains(why, "idle for 480 ms") {
+		t.Error(why)
+	}
+	for name, change := range map[string]func(*reports.Trial){
+		"idle time left": func(rt *reports.Trial) {
+			rt.Observations[0] = saw("processor", map[string]int64{"usage": 1_500_000_000, "idle": 500_000_000})
+		},
+		"idle time unknown": func(rt *reports.Trial) {
+			rt.Observations[0] = saw("processor", map[string]int64{"usage": 1_500_000_000})
+		},
+		"the cap was reached": func(rt *reports.Trial) {
+			rt.Observations[0] = saw("processor", map[string]int64{"usage": 2_000_000_000, "idle": 0})
+		},
+		"another end": func(rt *reports.Trial) { rt.Ended.Reason, rt.Ended.Refusal = "memory", endings["memory"] },
+	} {
+		expect(t, name, starved(change), hostile.Misnamed)
+	}
+	expect(t, "beyond the cap", starved(func(rt *reports.Trial) {
+		rt.Observations[0] = saw("processor", map[string]int64{"usage": 9_000_000_000, "idle": 0})
+	}), hostile.Fell)
+	expect(t, "unreached", starved(func(rt *reports.Trial) { rt.Claims = nil }), hostile.Silent)
+}
+
 // Each single change to the evidence of a held trial, with the predicted
 // verdict and what its reason has to say.
 func TestJudgeOneChange(t *testing.T) {

@@ -25,6 +25,7 @@ type Options struct {
 	Run      string            // id of the run, for who notes it before it begins; empty: a fresh one
 	Select   func(*Trial) bool // nil: every trial
 	Version  string            // of the harness
+	Nice     int               // nice value of the jobs; 0: the harness's own
 	Progress func(Progress)    // nil: nobody listens; called from one goroutine at a time
 }
 
@@ -69,7 +70,7 @@ func makeRun(ctx context.Context, o Options, shop *workshop, m *Mutant) (*report
 	}
 	r.tell(Progress{Stage: "setting the scene", Total: len(r.trials)})
 	var err error
-	if r.scene, err = setScene(ctx, o.Config, errand{o.Run, shop, m}); err != nil {
+	if r.scene, err = setScene(ctx, o.Config, errand{o.Run, o.Nice, shop, m}); err != nil {
 		return nil, err
 	}
 	rep, err := r.collect(ctx)

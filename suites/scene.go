@@ -49,6 +49,7 @@ type Scene struct {
 	mandate   *mandate
 	mutant    *Mutant // nil: none
 	guest     bool    // the workshop is somebody else's
+	nice      int     // of the jobs
 }
 
 // Neighbour is another reader's job.
@@ -77,6 +78,7 @@ var errNotRoot = errors.New("not root: cgroups, network namespaces, mounts, fano
 // errand is what a scene is set for beside an ordinary run, which has none of it.
 type errand struct {
 	run    string    // its id; empty: one is made
+	nice   int       // of the jobs
 	shop   *workshop // the caller's; nil: one is opened and closed with the scene
 	mutant *Mutant   // nil: none
 }
@@ -89,7 +91,7 @@ func enter(cfg runsc.Config, e errand) (_ *Scene, err error) {
 	s := &Scene{
 		Run: cmp.Or(e.run, string(id.New("run"))), Nonce: rand.Text(), SocketPath: "/tenwalls/host.sock",
 		cfg: cfg, shelf: newShelf(), mandate: newMandate(cfg.Limits),
-		shop: e.shop, guest: e.shop != nil, mutant: e.mutant,
+		shop: e.shop, guest: e.shop != nil, mutant: e.mutant, nice: e.nice,
 	}
 	s.AbstractSocket = "tenwalls-" + s.Nonce[:8]
 	if s.cgroups, err = cgroup.Detect("/sys/fs/cgroup"); err != nil {
@@ -243,7 +245,7 @@ func (s *Scene) logs() string {
 
 func (s *Scene) options(cfg runsc.Config) runsc.Options {
 	return runsc.Options{
-		Broker: "harness " + s.Run, Key: s.key, Artifacts: s.shelf, Logs: s.logs(),
+		Broker: "harness " + s.Run, Key: s.key, Artifacts: s.shelf, Logs: s.logs(), Nice: s.nice,
 		Resolve: func(image string) (string, error) {
 			if image != s.image.Digest {
 				return "", fmt.Errorf("%s is not the image of this run", image)

@@ -28,6 +28,7 @@ type runFlags struct {
 	reason, textfile, format string
 	attempts                 []string
 	principal, json          bool
+	nice                     int
 	validFor, requireProof   time.Duration
 }
 
@@ -70,6 +71,7 @@ each verdict is a line of its own.`,
 	flags.StringVar(&f.format, "format", "text", "text, or github: annotations of what did not hold,\nand a job summary")
 	flags.StringVar(&f.textfile, "textfile", "", "metrics of the whole set for the node exporter's\ntextfile collector, a name that ends in .prom")
 	flags.DurationVar(&f.requireProof, "require-proof", 0, "fail unproven when the last whole proof (harness\nprove) is older than that `age`, or of another\nhost, harness, runtime or configuration")
+	flags.IntVar(&f.nice, "nice", 0, "nice value of the sandboxes, 0 to 19; the harness\nkeeps its own, since it enforces the caps")
 	flags.DurationVar(&f.validFor, "valid-for", 24*time.Hour, "validity of the attestation")
 	return c
 }
@@ -111,6 +113,9 @@ func filterProblem(err error) string {
 func (f runFlags) check() error {
 	if f.validFor < time.Minute {
 		return usage(fmt.Errorf("--valid-for %s: must be a minute or more", f.validFor))
+	}
+	if f.nice < 0 || f.nice > 19 {
+		return usage(fmt.Errorf("--nice %d: must be 0 to 19", f.nice))
 	}
 	if f.requireProof < 0 {
 		return usage(fmt.Errorf("--require-proof %s: must not be negative", f.requireProof))
@@ -186,7 +191,7 @@ func run(ctx context.Context, f runFlags, stdout, stderr io.Writer) error {
 // attempt makes the attempts, tells how they ended, and fills in the note.
 func attempt(ctx context.Context, f runFlags, cfg runsc.Config, sign crypto.Signer, selected func(*suites.Trial) bool, n *note, stdout, stderr io.Writer) error {
 	show := newShow(f.json, stdout, stderr)
-	r, err := suites.Run(ctx, suites.Options{Config: cfg, Run: n.entry.Run, Select: selected, Version: ownVersion(), Progress: func(p suites.Progress) {
+	r, err := suites.Run(ctx, suites.Options{Config: cfg, Run: n.entry.Run, Select: selected, Version: ownVersion(), Nice: f.nice, Progress: func(p suites.Progress) {
 		if ctx.Err() == nil || p.Trial == nil { // what an interruption broke is no verdict to tell
 			show.progress(p)
 		}

@@ -5,19 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/internal/watch"
+	"tenwalls.dev/harness/reports"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 func watchCommand() *cobra.Command {
 	var config string
-	var check bool
+	var check, notice bool
 	c := &cobra.Command{
 		Use: "watch", Short: "Qualify this host continuously, on every change and on a schedule",
 		Long: `Qualify this host against the configuration that production uses: at the start,
@@ -37,6 +40,9 @@ end the run and the daemon; exit code 0 then.`,
 			if check {
 				return checkDaemon(cmd, cfg)
 			}
+			if notice {
+				return testNotice(cmd, cfg)
+			}
 			if err := root(); err != nil {
 				return err
 			}
@@ -45,7 +51,34 @@ end the run and the daemon; exit code 0 then.`,
 	}
 	c.Flags().StringVar(&config, "config", watch.DefaultFile, "daemon configuration")
 	c.Flags().BoolVar(&check, "check", false, "say what is wrong with the configuration, and end")
+	c.Flags().BoolVar(&notice, "test-notice", false, "deliver a notice that says it is a test to each receiver, and end")
+	c.MarkFlagsMutuallyExclusive("check", "test-notice")
 	return c
+}
+
+// testNotice says of each receiver whether a notice arrives.
+func testNotice(cmd *cobra.Command, cfg watch.Config) error {
+	told, err := watch.TestNotice(cmd.Context(), cfg)
+	if err != nil {
+		return usage(fmt.Errorf("%s: %w", cfg.File(), err))
+	}
+	if len(told) == 0 {
+		return usage(fmt.Errorf("%s: notify: names nobody", cfg.File()))
+	}
+	failed := false
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		words := "delivered"
+		if err := told[name]; err != nil {
+			words, failed = "not delivered: "+reports.Harmless(err.Error()), true
+		}
+		if err := printed(fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, words)); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return unproven(errors.New("not every receiver took the notice"))
+	}
+	return nil
 }
 
 // checkDaemon looks at the runner configuration as well: that is what the daemon

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ type Child struct {
 	Key     string // private key that signs the attestation
 	Public  ed25519.PublicKey
 	Compare Comparison // nil: none
+	Nice    int        // of the child, which enforces the caps of its jobs: those get Share.Nice
 	Log     *slog.Logger
 }
 
@@ -80,7 +82,7 @@ func (c *Child) run(ctx context.Context, r Request, dir, done string) Result {
 	defer stderr.Close() // what the child wrote is its own; we only read
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Within, fmt.Errorf("not ended within %s (run_within)", r.Within))
 	defer cancel()
-	cmd := exec.Command(c.Program, "run", "--config", r.Runner, "--out", dir, "--key", c.Key, "--valid-for", r.ValidFor.String(), "--reason", r.Noted())
+	cmd := exec.Command(c.Program, "run", "--config", r.Runner, "--out", dir, "--key", c.Key, "--valid-for", r.ValidFor.String(), "--reason", r.Noted(), "--nice", strconv.Itoa(max(c.Nice, r.Share.Nice)))
 	cmd.Dir, cmd.Stderr = "/", stderr
 	cmd.Env = append(os.Environ(), "CI=1", outBecomes+"="+done) // CI: plain lines, whatever our own standard error is
 	state, err := c.watched(ctx, cmd, r)
@@ -121,7 +123,7 @@ func (c *Child) watched(ctx context.Context, cmd *exec.Cmd, r Request) (*os.Proc
 	defer runtime.UnlockOSThread()
 	// Its own group, so that a signal from a terminal reaches it through us alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	if err := cmd.Start(); err != nil {
+	if err := c.start(cmd); err != nil {
 		return nil, fmt.Errorf("start harness run: %w", err)
 	}
 	pid := cmd.Process.Pid
@@ -145,6 +147,25 @@ func (c *Child) watched(ctx context.Context, cmd *exec.Cmd, r Request) (*os.Proc
 		c.Log.Warn("after the child", "run", r.ID, "why", err.Error())
 	}
 	return cmd.ProcessState, nil
+}
+
+// start starts the child with its own nice value, which is that of the thread
+// that makes it. A suite that is starved enforces its caps late, and calls fallen
+// what stands.
+func (c *Child) start(cmd *exec.Cmd) (err error) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return err
+	}
+	if own = 20 - own; own == c.Nice { // the system call's own form
+		return cmd.Start()
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, c.Nice); err != nil {
+		c.Log.Warn("the suite runs as nice as the daemon: on a busy host its caps come late", "why", err.Error())
+		return cmd.Start()
+	}
+	defer func() { err = errors.Join(err, unix.Setpriority(unix.PRIO_PROCESS, 0, own)) }()
+	return cmd.Start()
 }
 
 // end tells the child's group to end when ctx is done, and kills it when it has

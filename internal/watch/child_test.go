@@ -106,7 +106,7 @@ func TestChildEndsWithAnOutcome(t *testing.T) {
 			t.Errorf("folder %s", res.Folder)
 		}
 		args, err := os.ReadFile(res.Folder + ".tmp.args")
-		if err != nil || string(args) != "run --config /runner.yaml --out "+res.Folder+".tmp --key /key --valid-for 1h0m0s --reason schedule: it is time\n" {
+		if err != nil || string(args) != "run --config /runner.yaml --out "+res.Folder+".tmp --key /key --valid-for 1h0m0s --reason schedule: it is time --nice 0\n" {
 			t.Errorf("called with %s, %v", args, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -202,7 +203,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	if d.memory, err = recall(d.cfg.StateDir); err != nil {
 		d.log.Warn("what an earlier daemon knew is lost", "why", err.Error())
 	}
-	d.notifier = newNotifier(d.log, d.opt.Messengers)
+	d.notifier = newNotifier(d.log, filepath.Join(d.cfg.StateDir, waitingFile), d.opt.Messengers)
 	defer d.notifier.close()
 	defer func() { err = errors.Join(err, d.stop()) }()
 	d.withdraw("the first run has not ended") // what a killed daemon left

@@ -52,7 +52,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func TestANoticeIsDeliveredAgainAfterLongerPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{fail: 4}
-		n := newNotifier(quiet, []Messenger{r})
+		n := newNotifier(quiet, "", []Messenger{r})
 		must(t, n.send(Notice{ID: "one"}))
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -71,7 +71,7 @@ func TestANoticeIsDeliveredAgainAfterLongerPauses(t *testing.T) {
 func TestANoticeIsGivenUpInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{fail: 1000}
-		n := newNotifier(quiet, []Messenger{r})
+		n := newNotifier(quiet, "", []Messenger{r})
 		must(t, n.send(Notice{}))
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
@@ -87,7 +87,7 @@ func TestANoticeIsGivenUpInTheEnd(t *testing.T) {
 func TestOneThatHangsHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, good := &receiver{hang: true}, &receiver{}
-		n := newNotifier(quiet, []Messenger{bad, good})
+		n := newNotifier(quiet, "", []Messenger{bad, good})
 		began := time.Now()
 		for i := range 100 {
 			must(t, n.send(Notice{ID: strconv.Itoa(i)}))
@@ -110,11 +110,63 @@ func TestOneThatHangsHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// What was not delivered when a daemon ended or was killed is delivered by the
+// next one, in its order and to the same receiver; what was is not told again.
+func TestUndeliveredNoticesOutliveTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), waitingFile)
+		bad := &receiver{fail: 1000}
+		n := newNotifier(quiet, file, []Messenger{bad})
+		must(t, n.send(Notice{ID: "one"}))
+		must(t, n.send(Notice{ID: "two"}))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if u := n.undelivered(); len(u) != 1 || u[0].Waiting != 2 || u[0].Why != "not now" {
+			t.Errorf("undelivered: %+v", u)
+		}
+		killed, err := os.ReadFile(file) // as it stands while it lives
+		must(t, err)
+		n.close()
+		for _, how := range []string{"ended", "killed"} {
+			if how == "killed" {
+				must(t, os.WriteFile(file, killed, 0o600))
+			}
+			good := &receiver{}
+			n := newNotifier(quiet, file, []Messenger{good})
+			time.Sleep(time.Second)
+			synctest.Wait()
+			must(t, n.send(Notice{ID: "three"}))
+			synctest.Wait()
+			if u := n.undelivered(); len(u) != 0 {
+				t.Errorf("undelivered: %+v", u)
+			}
+			n.close()
+			if got := strings.Join(good.got, " "); len(good.got) != 3 || strings.Index(got, `"one"`) > strings.Index(got, `"two"`) || !strings.Contains(good.got[2], `"three"`) {
+				t.Errorf("%s: the next one delivered %s", how, got)
+			}
+		}
+		again := &receiver{}
+		n = newNotifier(quiet, file, []Messenger{again})
+		time.Sleep(time.Second)
+		n.close()
+		if len(again.got) != 0 {
+			t.Errorf("told again: %s", again.got)
+		}
+		must(t, os.WriteFile(file, []byte("{"), 0o600))
+		n = newNotifier(quiet, file, []Messenger{again}) // no reason not to start
+		must(t, n.send(Notice{ID: "four"}))
+		n.close()
+		if len(again.got) != 1 {
+			t.Errorf("beside a damaged file: %s", again.got)
+		}
+	})
+}
+
 // What is queued when the daemon ends still goes out.
 func TestWhatIsQueuedAtTheEndGoesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{}
-		n := newNotifier(quiet, []Messenger{r})
+		n := newNotifier(quiet, "", []Messenger{r})
 		must(t, n.send(Notice{}))
 		n.close()
 		if len(r.got) != 1 {

@@ -68,7 +68,8 @@ func Serve(ctx context.Context, p Parts) (err error) {
 		return err
 	}
 	publisher.Key = key
-	if err := cfg.Share.lower(); err != nil {
+	nice, err := cfg.Share.lower()
+	if err != nil {
 		return err
 	}
 	runs := filepath.Join(cfg.StateDir, runsFolder)
@@ -101,7 +102,7 @@ func Serve(ctx context.Context, p Parts) (err error) {
 	}
 	o := Options{
 		Config: cfg, Reader: p.Host, Publisher: publisher, Ledger: p.Ledger, Meter: p.Meter, Messengers: messengers, Alive: alive,
-		Suite: &Child{Program: p.Host.Executable, Runs: runs, Key: keyFile, Public: key.Public().(ed25519.PublicKey), Compare: p.Compare, Log: p.Log},
+		Suite: &Child{Program: p.Host.Executable, Runs: runs, Key: keyFile, Public: key.Public().(ed25519.PublicKey), Compare: p.Compare, Nice: nice, Log: p.Log},
 		Tell:  tellManager, Heartbeat: heart / 2, Version: p.Version, HostName: name, Log: p.Log,
 	}
 	files, err := OpenFiles()

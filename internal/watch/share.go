@@ -19,13 +19,20 @@ import (
 // lower sets the nice value of this process. Linux keeps it by thread
 // (setpriority(2), "C library/kernel differences"), and a new thread or process
 // takes that of the thread which made it: so every thread is set, until no new
-// one turns up. The child and its sandboxes inherit it.
-func (s Share) lower() error {
+// one turns up. It returns what the value was.
+func (s Share) lower() (was int, err error) {
+	if was, err = unix.Getpriority(unix.PRIO_PROCESS, 0); err != nil {
+		return 0, fmt.Errorf("share.nice: %w", err)
+	}
+	was = 20 - was // the system call's own form
+	if s.Nice <= was {
+		return was, nil
+	}
 	set := map[string]bool{}
 	for {
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
-			return fmt.Errorf("share.nice: %w", err)
+			return 0, fmt.Errorf("share.nice: %w", err)
 		}
 		fresh := false
 		for _, t := range tasks {
@@ -34,15 +41,15 @@ func (s Share) lower() error {
 			}
 			tid, err := strconv.Atoi(t.Name())
 			if err != nil {
-				return fmt.Errorf("share.nice: %w", err)
+				return 0, fmt.Errorf("share.nice: %w", err)
 			}
 			if err := unix.Setpriority(unix.PRIO_PROCESS, tid, s.Nice); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("share.nice: thread %d: %w", tid, err)
+				return 0, fmt.Errorf("share.nice: thread %d: %w", tid, err)
 			}
 			set[t.Name()], fresh = true, true
 		}
 		if !fresh {
-			return nil
+			return was, nil
 		}
 	}
 }

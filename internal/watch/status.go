@@ -32,7 +32,8 @@ type Status struct {
 	Outcome    hostile.Outcome `json:"outcome,omitempty"` // the last that was told
 	Runs       int64           `json:"runs"`              // since the daemon began
 	TickOnly   string          `json:"tick_only,omitempty"`
-	Attested   []byte          `json:"-"` // what is published
+	Unheard    []Undelivered   `json:"undelivered,omitempty"` // receivers of notices whose last delivery failed
+	Attested   []byte          `json:"-"`                     // what is published
 	beatWithin time.Duration
 }
 
@@ -45,7 +46,7 @@ func (d *Daemon) Status() *Status {
 	if s.Until == nil || now.Before(*s.Until) {
 		return s
 	}
-	late := *s
+	late := *s // what only the loop knows stays as it was
 	late.At, late.Until, late.Published, late.Attested = now.UTC(), nil, "", nil
 	late.Why = fmt.Sprintf("what was published has expired at %s and was not renewed: the daemon has been busy since %s", s.Until.Format(time.RFC3339), s.At.Format(time.RFC3339))
 	return &late
@@ -69,6 +70,9 @@ func (d *Daemon) show() {
 		Until: utc(d.until), Next: utc(next), NextWhy: why, Last: d.memory.Last, LastGood: d.memory.LastGood, Outcome: d.memory.Outcome,
 		Stuck: d.stuck, Runs: d.runs, TickOnly: d.unseen, Running: d.running,
 		beatWithin: 3*max(time.Duration(d.cfg.Tick), d.opt.Heartbeat) + time.Minute,
+	}
+	if d.notifier != nil {
+		s.Unheard = d.notifier.undelivered()
 	}
 	if d.good != nil {
 		s.Qualified = utc(d.good.wall)
@@ -175,6 +179,9 @@ func (s *Status) Text() string {
 				row("since then", "%s", c)
 			}
 		}
+	}
+	for _, u := range s.Unheard {
+		row("note", "a notice was not delivered to %s, %d wait: %s", u.To, u.Waiting, u.Why)
 	}
 	if s.TickOnly != "" {
 		row("note", "changes are seen at the next tick only: %s", s.TickOnly)

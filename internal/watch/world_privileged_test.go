@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -191,7 +192,20 @@ func TestEveryThreadIsNice(t *testing.T) {
 		for range 8 {
 			go func() { select {} }()
 		}
-		must(t, Share{Nice: 7}.lower())
+		was, err := Share{Nice: 7}.lower()
+		if must(t, err); was != 0 {
+			t.Errorf("it was %d", was)
+		}
+		child := &Child{Nice: 2, Log: quiet}
+		runtime.LockOSThread()
+		cmd := exec.Command("sleep", "300")
+		must(t, child.start(cmd))
+		if n, err := unix.Getpriority(unix.PRIO_PROCESS, cmd.Process.Pid); err != nil || 20-n != 2 {
+			t.Errorf("the child has %d, %v", 20-n, err)
+		}
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait() // killed
+		runtime.UnlockOSThread()
 		tasks, err := os.ReadDir("/proc/self/task")
 		must(t, err)
 		for _, task := range tasks {

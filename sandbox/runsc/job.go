@@ -184,7 +184,7 @@ func (x *execution) execute() verdict {
 	// Tied, so that the kernel ends the command with the runner, and by it the
 	// rest: runsc ties its gofer and its sandbox to the command in the same
 	// way, and its platforms tie their stubs to the sandbox.
-	untie, err := x.group.StartTied(x.enterLaunchNS(), x.cmd)
+	untie, err := x.group.StartTied(x.beforeStart, x.cmd)
 	closed := errors.Join(stdout.Close(), stderr.Close())
 	if err != nil {
 		return verdict{reason: ReasonStart, detail: errors.Join(err, closed).Error()}
@@ -324,19 +324,28 @@ func (x *execution) command() *exec.Cmd {
 
 // enterLaunchNS makes the thread that starts the runtime join the probe's
 // network namespace (setns(2)).
-func (x *execution) enterLaunchNS() func() error {
+func (x *execution) enterLaunchNS() error {
 	if x.probe.LaunchNS == "" {
 		return nil
 	}
-	return func() error {
-		f, err := os.Open(x.probe.LaunchNS)
-		if err != nil {
-			return fmt.Errorf("enter network namespace: %w", err)
-		}
-		defer f.Close()
-		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("enter network namespace %s: %w", x.probe.LaunchNS, err)
-		}
-		return nil
+	f, err := os.Open(x.probe.LaunchNS)
+	if err != nil {
+		return fmt.Errorf("enter network namespace: %w", err)
 	}
+	defer f.Close()
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", x.probe.LaunchNS, err)
+	}
+	return nil
+}
+
+// beforeStart runs on the thread that makes the job's command, and on no other:
+// what it changes of the thread the job inherits.
+func (x *execution) beforeStart() error {
+	if x.r.opt.Nice > 0 {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), x.r.opt.Nice); err != nil {
+			return fmt.Errorf("set the nice value: %w", err)
+		}
+	}
+	return x.enterLaunchNS()
 }

@@ -42,6 +42,7 @@ type Options struct {
 	Resolve   func(image string) (string, error)   // image digest to root file system; nil: the image store of the configuration
 	Logs      string                               // where the runtime's logs of failed starts are kept; empty: below the state folder
 	Cgroups   string                               // root of the cgroup file systems; empty: /sys/fs/cgroup
+	Nice      int                                  // nice value of the jobs, 0 to 19 (setpriority(2)); 0: the runner's own. The runner keeps its own, since it enforces the caps
 	Log       *slog.Logger                         // nil: none
 	Now       func() time.Time                     // nil: time.Now
 }
