@@ -24,7 +24,7 @@ func Bare(ctx context.Context, cfg runsc.Config) (sum time.Duration, err error) 
 	}
 	defer func() { err = errors.Join(err, s.strike()) }()
 	for _, t := range bareTrials() {
-		d, err := s.bare(ctx, t)
+		d, _, err := s.bare(ctx, t)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", t.ID(), err)
 		}
@@ -43,11 +43,11 @@ func bareTrials() (out []*Trial) {
 	return out
 }
 
-func (s *Scene) bare(ctx context.Context, t *Trial) (time.Duration, error) {
+func (s *Scene) bare(ctx context.Context, t *Trial) (took time.Duration, res sandbox.Result, err error) {
 	sit := newSitting(t.cell, s, &eyes{}, []*Trial{t})
 	job, err := sit.seal(id.New(sandbox.PrefixJob))
 	if err != nil {
-		return 0, err
+		return 0, res, err
 	}
 	var began, ended time.Time
 	at := func(stage runsc.Stage, _ runsc.Traces) {
@@ -59,20 +59,20 @@ func (s *Scene) bare(ctx context.Context, t *Trial) (time.Duration, error) {
 		}
 	}
 	if _, err := s.runner.SubmitProbe(ctx, job, runsc.Probe{Change: t.cell.Change, LaunchNS: s.world.PlacePath(), At: at}); err != nil {
-		return 0, err
+		return 0, res, err
 	}
 	if _, err := s.runner.Wait(ctx, job.ID); err != nil {
-		return 0, err
+		return 0, res, err
 	}
-	res, err := s.runner.Collect(ctx, job.ID)
+	res, err = s.runner.Collect(ctx, job.ID)
 	if err != nil {
-		return 0, err
+		return 0, res, err
 	}
 	// A runtime that fails has a beginning and an end too, and is no measure.
 	unrun := slices.Contains([]runsc.Reason{runsc.ReasonStart, runsc.ReasonRuntime, runsc.ReasonInput}, runsc.Reason(res.Reason))
 	if unrun || began.IsZero() || ended.IsZero() {
 		words, _, _ := s.runner.Detail(job.ID)
-		return 0, fmt.Errorf("the job was not run (%s): %s", res.Reason, words)
+		return 0, res, fmt.Errorf("the job was not run (%s): %s", res.Reason, words)
 	}
-	return ended.Sub(began), nil
+	return ended.Sub(began), res, nil
 }

@@ -3,10 +3,13 @@
 package suites
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/observers"
@@ -36,6 +39,55 @@ func TestExamineWithoutImage(t *testing.T) {
 	}
 	if len(x.Controls) < 16 || !slices.IsSortedFunc(x.Controls, func(a, b observers.Control) int { return strings.Compare(a.Observer, b.Observer) }) {
 		t.Errorf("%d controls: %+v", len(x.Controls), x.Controls)
+	}
+	groundIsClear(t, cfg)
+}
+
+// A state folder without room is told as that, and nothing else is tried.
+func TestExamineAFullFolder(t *testing.T) {
+	cfg := badConfig(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "size=256k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, used := range []int{0, 256 << 10} { // so that the journal can be written, and cannot
+		write(t, filepath.Join(dir, "fill"), "")
+		if f, err := os.OpenFile(filepath.Join(dir, "fill"), os.O_WRONLY, 0); err == nil {
+			_, _ = f.Write(make([]byte, used)) // until it is full
+			_ = f.Close()
+		}
+		cfg.StateDir = filepath.Join(dir, "state")
+		x, err := Examine(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(x.Parts) != 1 || x.Parts[0].Name != PartFolder || x.Parts[0].Err == nil || len(x.Controls) > 0 {
+			t.Errorf("%+v", x)
+		}
+		groundIsClear(t, cfg)
+	}
+}
+
+// Cgroups of a run go with it also where its journal could not be written.
+func TestStrikeRemovesUnnotedGroups(t *testing.T) {
+	cfg := badConfig(t)
+	s, err := enter(cfg, errand{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.cgroups.Create(s.helpers(), cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.strike(); err != nil {
+		t.Error(err)
 	}
 	groundIsClear(t, cfg)
 }

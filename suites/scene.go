@@ -287,7 +287,7 @@ func (s *Scene) strike() error {
 		errs = append(errs, s.image.Close())
 	}
 	if s.dir != "" {
-		errs = append(errs, sweepRun(s.dir, s.cgroups), s.removeParent())
+		errs = append(errs, sweepRun(s.dir, s.cgroups), s.removeGroups(), s.removeParent())
 	}
 	if s.shop != nil && !s.guest {
 		errs = append(errs, s.shop.close())
@@ -308,6 +308,18 @@ func (s *Scene) endAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepWithin)
 	defer cancel()
 	return g.Kill(ctx)
+}
+
+// removeGroups removes the run's cgroups, also where its journal could not be
+// written.
+func (s *Scene) removeGroups() error {
+	g, err := s.cgroups.Open(s.cfg.CgroupParent)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepWithin)
+	defer cancel()
+	return g.Remove(ctx)
 }
 
 // removeParent removes the configured parent cgroup unless somebody uses it.

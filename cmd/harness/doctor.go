@@ -35,7 +35,9 @@ func doctorCommand() *cobra.Command {
 		Use: "doctor", Short: "Say which observers can see on this host, and what is missing",
 		Long: `Say which observers can see on this host, and what is missing with the remedy.
 Each observer's own control is run as a real run does it, in the same state_dir,
-and everything made for it is removed; so is what a killed run or doctor left. Exit code 0 when all can see, 3 otherwise.`,
+and one payload in a real sandbox under the configuration. Everything made for it
+is removed; so is what a killed run or doctor left. Exit code 0 when all can see
+and the sandbox ran, 3 otherwise.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, from, err := effective(config)
@@ -106,7 +108,7 @@ func diagnosis(found []finding, from string) string {
 	if n := ailing(found); n > 0 {
 		fmt.Fprintf(&b, "\n%d of %d needs are not met: a run here would be unproven.\n", n, len(found))
 	} else {
-		b.WriteString("\nEvery observer can see on this host.\n")
+		b.WriteString("\nEvery observer can see on this host, and a sandbox runs on it.\n")
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"tenwalls.dev/harness/observers"
 	"tenwalls.dev/harness/sandbox/runsc"
@@ -22,6 +23,9 @@ func examineObservers(ctx context.Context, cfg runsc.Config) (out []finding) {
 	}
 	for _, c := range x.Controls {
 		out = append(out, ofControl(c))
+	}
+	if len(x.Controls) > 0 {
+		out = append(out, finding{Name: "left to a run", OK: true, Note: true, Seen: "observers " + strings.Join(suites.BesideSandbox(), ", ") + ": their control is a sandbox of it"})
 	}
 	if err != nil {
 		out = append(out, finding{Name: cleanUp, Seen: err.Error(), Remedy: "remove by hand what is named; the next start tries again"})
@@ -49,7 +53,8 @@ func ofControl(c observers.Control) finding {
 
 // partRemedies say what to do when a part of the scene cannot be made.
 var partRemedies = map[string]string{
-	suites.PartFolder:  "name another state_dir in a configuration: one that root can write to, and that no other harness works in now",
+	suites.PartFolder:  "free some space there, or name another state_dir in a configuration: one that root can write to, and that no other harness works in now",
+	suites.PartSandbox: "runsc's own reason stands above: check runtime.platform (kvm needs /dev/kvm), runtime.flags and that this runsc knows them",
 	suites.PartCgroups: "let the harness write below the cgroup root: not in a container with a read-only cgroup file system",
 	suites.PartSwap:    "turn swap off (swapoff -a), or boot with swapaccount=1",
 	suites.PartHelpers: "a /proc that is mounted, for /proc/self/exe, and a cgroup in which processes can be started",

@@ -71,7 +71,8 @@ func TestPrivilegedScript(t *testing.T) {
 				return os.WriteFile(filepath.Join(env.WorkDir, name), []byte(config), 0o644)
 			}
 			// The second has a state folder too: what a run makes stays in it.
-			return errors.Join(write("runner.yaml", runtime, state), write("none.yaml", "/no/such/runsc", filepath.Join(state, "none")))
+			return errors.Join(write("runner.yaml", runtime, state), write("none.yaml", "/no/such/runsc", filepath.Join(state, "none")),
+				write("of2022.yaml", os.Getenv("TENWALLS_RUNSC_2022"), state))
 		},
 	})
 }

@@ -151,6 +151,17 @@ func TestASelectionThatHeld(t *testing.T) {
 	}
 }
 
+// An observer of a job that was never run is not blind: there was nothing to see.
+func TestAJobThatNeverRanBlindsNobody(t *testing.T) {
+	s := example()
+	for i := range s.Report.Trials {
+		s.Report.Trials[i].Trouble = "the job was not run (start): no such platform"
+	}
+	if got := text(t, s); !strings.Contains(got, `tenwalls_observer_blind{observer="egress"} 0`) {
+		t.Errorf("told:\n%s", got)
+	}
+}
+
 // A state replaces the one before it whole.
 func TestNothingOfAnEarlierStateStays(t *testing.T) {
 	m := New("v1")

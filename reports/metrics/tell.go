@@ -134,7 +134,8 @@ func observersOf(r *reports.Report) []sight {
 			note(c.Observer, !c.Passed)
 		}
 		for _, o := range trial.Observations {
-			note(o.Observer, o.Lost != "")
+			// Of a job that was never run there was nothing to see.
+			note(o.Observer, o.Lost != "" && trial.Trouble == "")
 		}
 	}
 	var out []sight
