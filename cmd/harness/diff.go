@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tenwalls.dev/harness/reports"
+	"tenwalls.dev/harness/reports/history"
 )
 
 // lastGood stands for the report of the last run that qualified the runner.
@@ -25,8 +27,8 @@ census of entry points, and durations that are another by a factor of %d and by
 %s.
 
 A and B are each a run's folder, a report.json, or %s: the report of the
-last run in the history that qualified the runner and whose report is still
-there.
+last run in the history, before the other one, that qualified the runner and
+whose report is still there.
 
 Exit code 0 when they are the same, 1 when they differ, 2 when a report cannot
 be read. Durations alone are no difference.`, reports.TimingFactor, reports.TimingLeast, lastGood),
@@ -34,11 +36,22 @@ be read. Durations alone are no difference.`, reports.TimingFactor, reports.Timi
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var both [2]*reports.Report
 			for i, name := range args {
-				r, err := of.report(name)
-				if err != nil {
+				if name == lastGood {
+					continue
+				}
+				var err error
+				if both[i], err = reportIn(name); err != nil {
 					return usage(err)
 				}
-				both[i] = r
+			}
+			for i, name := range args {
+				if name != lastGood {
+					continue
+				}
+				var err error
+				if both[i], err = of.lastGood(both[1-i]); err != nil {
+					return usage(err)
+				}
 			}
 			d := reports.Diff(both[0], both[1])
 			var err error
@@ -58,14 +71,17 @@ be read. Durations alone are no difference.`, reports.TimingFactor, reports.Timi
 	return c
 }
 
-// report reads one side of a comparison.
-func (f *ledgerFlags) report(name string) (*reports.Report, error) {
-	if name != lastGood {
-		if st, err := os.Stat(name); err == nil && st.IsDir() {
-			name = filepath.Join(name, reports.ReportFile)
-		}
-		return reports.ReadFile(name)
+// reportIn reads a report.json, or that in a run's folder.
+func reportIn(name string) (*reports.Report, error) {
+	if st, err := os.Stat(name); err == nil && st.IsDir() {
+		name = filepath.Join(name, reports.ReportFile)
 	}
+	return reports.ReadFile(name)
+}
+
+// lastGood reads the report of the last good run before another, which may be a
+// good one itself; of all where that is none of the history's, or nil.
+func (f *ledgerFlags) lastGood(before *reports.Report) (*reports.Report, error) {
 	h, err := f.ledger()
 	if err != nil {
 		return nil, err
@@ -74,12 +90,17 @@ func (f *ledgerFlags) report(name string) (*reports.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if before != nil {
+		if i := slices.IndexFunc(entries, func(e history.Entry) bool { return e.Run == before.Run }); i >= 0 {
+			entries = entries[:i]
+		}
+	}
 	r, err := h.LastGoodReport(entries)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", lastGood, err)
 	}
 	if r == nil {
-		err = fmt.Errorf("%s: no run in %s qualified the runner", lastGood, h.Path())
+		err = fmt.Errorf("%s: no run in %s qualified the runner, or none before the other", lastGood, h.Path())
 	}
 	return r, err
 }

@@ -77,6 +77,7 @@ func (n *note) compare() {
 		return
 	}
 	n.report.Drift = n.drift.DriftWords()
+	n.entry.Drift = len(n.report.Drift)
 	for _, words := range n.report.Drift {
 		slog.Warn("drift: " + words)
 	}

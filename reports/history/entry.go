@@ -23,6 +23,7 @@ func Of(r *reports.Report) Entry {
 	if r.Interrupted != "" {
 		e.Outcome, e.Why = Interrupted, r.Interrupted
 	}
+	e.Drift = len(r.Drift)
 	for _, t := range r.Trials {
 		e.Trials[t.Verdict]++
 		switch t.Verdict {
@@ -62,6 +63,9 @@ func (e Entry) Summary() string {
 		words = append(words, "it goes on")
 	case !e.Complete:
 		words = append(words, "a selection, which qualifies no runner")
+	}
+	if e.Drift > 0 {
+		words = append(words, fmt.Sprintf("drift: %d differences", e.Drift))
 	}
 	return strings.Join(words, ", ")
 }

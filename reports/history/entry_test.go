@@ -8,6 +8,14 @@ import (
 	"tenwalls.dev/harness/reports"
 )
 
+// A drift is told also of a run in which every wall held.
+func TestDriftIsTold(t *testing.T) {
+	r := &reports.Report{Run: "run_1", Outcome: hostile.Qualified, Complete: true, Drift: []string{"memory limit", "flags"}, Trials: []reports.Trial{{Verdict: hostile.Held}}}
+	if s := Of(r).Summary(); s != "1 held, drift: 2 differences" {
+		t.Error(s)
+	}
+}
+
 func TestEntryOfAReport(t *testing.T) {
 	r := &reports.Report{
 		Run: "run_1", Started: monday, DurationMS: 12_000, Outcome: hostile.Refused, Complete: true,

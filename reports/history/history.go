@@ -43,6 +43,7 @@ type Entry struct {
 	Trials   map[hostile.Verdict]int `json:"trials,omitempty"`   // how many by verdict
 	Fell     []string                `json:"fell,omitempty"`     // trials, by id
 	Misnamed []string                `json:"misnamed,omitempty"` // trials, by id
+	Drift    int                     `json:"drift,omitempty"`    // differences of what was in force from the last good run before
 	Digests  Digests                 `json:"digests,omitzero"`   //
 	Expires  time.Time               `json:"expires,omitzero"`   // of its attestation; zero without one
 	Folder   string                  `json:"folder,omitempty"`   // where its report was put; a later run may have replaced it
