@@ -1,9 +1,12 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"tenwalls.dev/harness/hostile"
+	"tenwalls.dev/harness/internal/watch"
 )
 
 func statusCommand() *cobra.Command {
@@ -15,7 +18,7 @@ func statusCommand() *cobra.Command {
 while a qualification is published, 1 when the last run was refused, 3 otherwise.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := f.client()
+			client, err := f.client(cmd)
 			if err != nil {
 				return err
 			}
@@ -24,22 +27,29 @@ while a qualification is published, 1 when the last run was refused, 3 otherwise
 				return unproven(err)
 			}
 			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), s)
-			} else {
-				err = tell(cmd.OutOrStdout(), s.Text())
+				if err := printJSON(cmd.OutOrStdout(), s); err != nil {
+					return err
+				}
+				return howItStands(io.Discard, s, "")
 			}
-			switch {
-			case err != nil:
-				return err
-			case s.Until != nil:
-				return exitOf(hostile.Qualified)
-			case s.Last != nil && s.Last.Outcome == hostile.Refused:
-				return exitOf(hostile.Refused)
-			}
-			return exitOf(hostile.Unproven)
+			return howItStands(cmd.OutOrStdout(), s, s.Text())
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	f.add(c)
 	return c
+}
+
+// howItStands tells how the daemon stands, and ends with the exit code for that.
+func howItStands(to io.Writer, s *watch.Status, words string) error {
+	err := tell(to, words)
+	switch {
+	case err != nil:
+		return err
+	case s.Until != nil:
+		return exitOf(hostile.Qualified)
+	case s.Last != nil && s.Last.Outcome == hostile.Refused:
+		return exitOf(hostile.Refused)
+	}
+	return exitOf(hostile.Unproven)
 }

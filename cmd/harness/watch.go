@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -91,7 +92,7 @@ func checkDaemon(cmd *cobra.Command, cfg watch.Config) error {
 	if err := cfg.CheckFiles(); err != nil {
 		return usage(err)
 	}
-	warn(cmd.ErrOrStderr(), append(emptyFile(cfg.File()), missing(cmd.Context(), runner)...))
+	warn(cmd.ErrOrStderr(), slices.Concat(emptyFile(cfg.File()), cfg.Warnings(), missing(cmd.Context(), runner)))
 	return printed(fmt.Fprintf(cmd.OutOrStdout(), "%s: no fault found, nor in %s\n", cfg.File(), cfg.Runner))
 }
 
@@ -114,6 +115,9 @@ func watchHost(ctx context.Context, cfg watch.Config) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
+	for _, w := range cfg.Warnings() {
+		slog.Warn(w)
+	}
 	b := newBooks(cfg.Runner, ownVersion())
 	err = watch.Serve(ctx, watch.Parts{
 		Config: cfg, Host: host, Hangup: hangup, Version: ownVersion(), Log: slog.Default(), Ledger: b, Meter: b, Compare: b.Compare, Metrics: b.handler(),
@@ -133,13 +137,18 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("config", "socket")
 }
 
-func (f *daemonFlags) client() (watch.Client, error) {
+func (f *daemonFlags) client(cmd *cobra.Command) (watch.Client, error) {
 	if f.config == "" {
 		return watch.Client{Socket: f.socket}, nil
 	}
 	cfg, err := watch.LoadConfig(f.config)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return watch.Client{}, usage(err)
+	case err != nil: // all the more is the daemon to be asked
+		socket := watch.SocketIn(f.config)
+		warn(cmd.ErrOrStderr(), []string{err.Error(), "asked all the same, at " + socket})
+		return watch.Client{Socket: socket}, nil
 	}
 	return watch.Client{Socket: cfg.Socket.Path}, nil
 }

@@ -43,6 +43,42 @@ func (c Client) Trigger(ctx context.Context, reason string) error {
 	return err
 }
 
+// askAgain is how often a daemon is asked for the end of a run: nobody tells it.
+const askAgain = time.Second
+
+// Await triggers a run and waits until one that began after that has ended. It
+// returns the state then; its Last is the run, unless the daemon can make none:
+// then that is told as an error.
+func (c Client) Await(ctx context.Context, reason string) (*Status, error) {
+	before, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Trigger(ctx, reason); err != nil {
+		return nil, err
+	}
+	for idle := 0; ; {
+		s, err := c.Status(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case s.Last != nil && !s.Last.Began.Before(before.At):
+			return s, nil
+		case s.Running == nil && s.Due == "":
+			if idle++; idle > 2 { // not only between two events
+				return nil, fmt.Errorf("the daemon makes no run: %s", s.Why)
+			}
+		default:
+			idle = 0
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the run: %w", context.Cause(ctx))
+		case <-time.After(askAgain):
+		}
+	}
+}
+
 // dialAgain is how often a queue that is full is tried: nobody tells when it has
 // room.
 const dialAgain = 2 * time.Millisecond

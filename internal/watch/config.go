@@ -153,6 +153,20 @@ func ParseConfig(data []byte, file string) (Config, error) {
 	return c, nil
 }
 
+// SocketIn is the socket that a file names, as far as that can be told: also of one
+// that is invalid, whose daemon has to be asked why it publishes nothing.
+func SocketIn(file string) string {
+	c := DefaultConfig()
+	data, err := bounded.Read(file, maxConfig)
+	if err == nil {
+		_ = yamlfile.Decode(data, &c, brief) // what is wrong is not asked here
+	}
+	if abs, err := filepath.Abs(filepath.Dir(file)); err == nil && !filepath.IsAbs(c.Socket.Path) {
+		return filepath.Join(abs, c.Socket.Path)
+	}
+	return c.Socket.Path
+}
+
 // File is where the configuration was read from.
 func (c Config) File() string { return c.file }
 
@@ -233,6 +247,10 @@ func (c Config) apart(bad func(string, string, ...any)) {
 		if f.path == "" {
 			continue
 		}
+		if strings.ContainsRune(f.path, 0) {
+			bad(f.field, "%.128q: no file's name holds a NUL byte", f.path)
+			continue
+		}
 		path, err := filepath.Abs(f.path)
 		if err != nil {
 			path = f.path // compared as it is
@@ -288,10 +306,27 @@ func (c Config) CheckFiles() error {
 	if err := replaceable(c.Publish); err != nil {
 		errs = append(errs, err)
 	}
+	for field, dir := range map[string]string{"state_dir": c.StateDir, "publish": filepath.Dir(c.Publish), "socket.path": filepath.Dir(c.Socket.Path)} {
+		if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+			errs = append(errs, fmt.Errorf("%s: %s is there and is no folder: move it away, or name another", field, dir))
+		}
+	}
 	for i, err := range errs {
 		errs[i] = fmt.Errorf("%s %s: %w", kind, c.file, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Warnings are what is allowed and hardly meant.
+func (c Config) Warnings() (out []string) {
+	if every, valid := time.Duration(c.Schedule.Every+c.Schedule.Jitter), time.Duration(c.ValidFor); every >= valid {
+		out = append(out, fmt.Sprintf("schedule: a run is due after %s at the latest, and valid_for is %s: the qualification expires in between", every, valid))
+	}
+	dir := filepath.Dir(c.Publish)
+	if st, err := os.Stat(dir); err == nil && st.Mode().Perm()&0o022 != 0 {
+		out = append(out, fmt.Sprintf("publish: %s can be written by others (%s), who can put an older attestation back until that expires: chmod go-w it", dir, st.Mode().Perm()))
+	}
+	return out
 }
 
 // gid is the group's number; -1 when there is none.

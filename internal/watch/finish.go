@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -64,7 +65,11 @@ func (d *Daemon) finish(ctx context.Context, booked error) {
 		outcome = hostile.Unproven
 	}
 	ran := d.record(r, res)
-	d.log.Info("run ended", "run", r.ID, "report", res.Run, "outcome", res.Outcome, "trouble", res.Trouble, "why_not", why, "seconds", res.Ended.Sub(r.Began).Seconds())
+	level := slog.LevelInfo
+	if why != "" {
+		level = slog.LevelWarn
+	}
+	d.log.Log(ctx, level, "run ended", "run", r.ID, "report", res.Run, "outcome", res.Outcome, "trouble", res.Trouble, "why_not", why, "seconds", res.Ended.Sub(r.Began).Seconds())
 	if why == "" {
 		d.qualify(r, res, ran)
 	} else {

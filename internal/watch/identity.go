@@ -28,7 +28,7 @@ type Identity struct {
 	Config         string `json:"config" words:"runner configuration"` // effective: comments and order change nothing
 	EntryPoints    string `json:"entry_points" words:"entry-point profile"`
 	Guest          string `json:"guest" words:"guest payload"`
-	Image          string `json:"image" words:"base image"` // see the method image of Host; "none"
+	Image          string `json:"image" words:"base image"` // see the method image of Host; "empty" without one
 	Kernel         string `json:"kernel" words:"kernel release"`
 	KernelVersion  string `json:"kernel_version" words:"kernel version"`
 	BootID         string `json:"boot_id" words:"boot id"`

@@ -28,7 +28,7 @@ const maxImage = 1 << 20
 // costs a run.
 func (h *Host) image(dir string, touched bool) (string, error) {
 	if dir == "" {
-		return "none", nil
+		return "empty", nil // as the report calls it
 	}
 	print, err := h.walked(dir, touched)
 	if err != nil {

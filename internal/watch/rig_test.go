@@ -64,7 +64,7 @@ type rig struct {
 }
 
 var boxed = Identity{
-	Runtime: dig("runsc"), Config: dig("config"), EntryPoints: "deny-all", Guest: dig("guest"), Image: "none", Kernel: "6.18.0",
+	Runtime: dig("runsc"), Config: dig("config"), EntryPoints: "deny-all", Guest: dig("guest"), Image: "empty", Kernel: "6.18.0",
 	KernelVersion: "#1", BootID: "boot-1", CgroupMode: "version 2", KernelCommand: "quiet", SecurityModule: "capability", Harness: dig("harness"),
 }
 

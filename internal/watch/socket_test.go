@@ -238,3 +238,51 @@ func TestCrowdedSocketIsSomebodys(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Somebody waits for the run that he asked for: not for one that began before, and
+// not for ever where there can be none.
+func TestAwait(t *testing.T) {
+	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	ran := func(id string, after time.Duration) *Ran { return &Ran{ID: id, Began: now.Add(after)} }
+	for name, c := range map[string]struct {
+		answers []Status // to one question after the other; the last to all further ones
+		run     string
+		err     string
+	}{
+		"the next run": {[]Status{{At: now, Last: ran("old", -time.Hour)}, {Due: "asked"}, {Running: &Request{}, Last: ran("before", -time.Second)}, {Last: ran("asked", time.Second)}}, "asked", ""},
+		"none":         {[]Status{{At: now}, {Why: "no runsc"}}, "", "the daemon makes no run: no runsc"},
+		"no end":       {[]Status{{At: now}, {Running: &Request{}}}, "", "wait for the run: enough"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sock := filepath.Join(t.TempDir(), "sock")
+			l, err := net.Listen("unix", sock)
+			must(t, err)
+			asked, triggered := 0, 0
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+				if err := json.NewEncoder(w).Encode(c.answers[min(asked, len(c.answers)-1)]); err != nil {
+					t.Error(err)
+				}
+				asked++
+			})
+			mux.HandleFunc("POST /trigger", func(w http.ResponseWriter, _ *http.Request) { triggered++; w.WriteHeader(http.StatusAccepted) })
+			s := &http.Server{Handler: mux}
+			go func() { _ = s.Serve(l) }() // until it is closed
+			t.Cleanup(func() { must(t, s.Close()) })
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errors.New("enough"))
+			defer cancel()
+			got, err := Client{sock}.Await(ctx, "deploy")
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("%+v, %v", got, err)
+				}
+			} else if err != nil || got.Last.ID != c.run {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if triggered != 1 {
+				t.Errorf("triggered %d times", triggered)
+			}
+		})
+	}
+}

@@ -92,7 +92,7 @@ func TestRecordingTakesLong(t *testing.T) {
 		r.wantPublished() // what the run before showed still stands
 		r.set(func() { r.identity.Image = "other" })
 		r.event()
-		r.wantWithdrawn("base image: none before, other now")
+		r.wantWithdrawn("base image: empty before, other now")
 		r.pass(r.booking)
 		r.wantWithdrawn("while it ran, base image")
 		r.pass(r.takes + r.booking)
@@ -109,7 +109,7 @@ func TestTheLastLookIsAfterRecording(t *testing.T) {
 		r.pass(r.takes + time.Second)
 		r.set(func() { r.identity.Image = "other" })
 		r.pass(r.booking - time.Second)
-		r.wantWithdrawn("base image: none before, other now")
+		r.wantWithdrawn("base image: empty before, other now")
 	})
 }
 
