@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,11 @@ func (f *ledgerFlags) add(c *cobra.Command) {
 
 func (f *ledgerFlags) ledger() (*history.History, error) {
 	if f.stateDir != "" {
+		if st, err := os.Stat(f.stateDir); err != nil {
+			return nil, usage(fmt.Errorf("--state-dir: %w", err))
+		} else if !st.IsDir() {
+			return nil, usage(fmt.Errorf("--state-dir: %s is no folder", f.stateDir))
+		}
 		return history.In(f.stateDir), nil
 	}
 	cfg, _, err := effective(f.config)

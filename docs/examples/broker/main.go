@@ -4,7 +4,8 @@
 //	broker --attestation /run/tenwalls/attestation.json --key harness.pub \
 //	       --runner runner.yaml job.json
 //
-// It prints the answer and ends with 0 for yes, 1 for no, 2 for a wrong call. A
+// job.json is a sandbox.Job as sandbox.Seal returns it, encoded by encoding/json: what
+// the broker would submit. It prints the answer and ends with 0 for yes, 1 for no, 2 for a wrong call. A
 // real broker keeps the gate, asks it at every job, and gives gate.Capabilities
 // to its runner as runsc.Options.Vouch, so that it is asked once more when the
 // job starts.
