@@ -104,3 +104,13 @@ vm: build ## the cgroup tests and some attempts on cgroup version 2 in an emulat
 	sed -e 's/cpu: 2s/cpu: 90s/' -e 's/wall: 10s/wall: 100s/' cmd/harness/config_default.yaml >out/slow.yaml
 	internal/vm/run.sh -f out/cgroup.test -f out/slow.yaml './cgroup.test && \
 		harness run --config slow.yaml --principal --attempt 4 --attempt 8 && harness run --config slow.yaml --principal --attempt 6'
+
+.PHONY: vm-units
+vm-units: build ## the systemd units under a real systemd, in an emulated Debian VM (ten minutes)
+	mkdir -p out
+	sed -e 's/cpu: 2s/cpu: 90s/' -e 's/wall: 10s/wall: 100s/' -e 's#^  path:.*#  path: /usr/local/bin/runsc#' cmd/harness/config_default.yaml >out/runner.yaml
+	sed -e 's/run_within: 10m/run_within: 2h/' -e 's/cpu_percent: 0/cpu_percent: 80/' deploy/harness.yaml >out/harness.yaml
+	internal/vm/run.sh -d -t 2400 -f out/runner.yaml=/etc/tenwalls/runner.yaml -f out/harness.yaml=/etc/tenwalls/harness.yaml \
+		-f deploy/systemd/tenwalls.service=/etc/systemd/system/tenwalls.service \
+		-f deploy/systemd/tenwalls-run.service=/etc/systemd/system/tenwalls-run.service \
+		-f internal/vm/units.sh ./units.sh

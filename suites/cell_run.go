@@ -34,6 +34,7 @@ type sitting struct {
 	scene *Scene
 	eyes  *eyes
 	want  []*Trial // the cell's trials that this run asks for
+	again int      // how many sittings of the cell there were before
 
 	watch   *watching
 	traces  runsc.Traces
@@ -87,6 +88,9 @@ func (s *sitting) seal(job id.ID) (sandbox.Job, error) {
 		Scope: sandbox.Scope{Tenant: "tenwalls", Project: s.scene.Run}, Principal: "tenwalls harness",
 		Image: s.scene.image.Digest, Argv: []string{guestPath, arg}, Env: s.cell.Env, Outputs: slices.Clone(s.cell.Outputs),
 		Network: sandbox.NetworkDenied, Limits: s.scene.Limits(), Inputs: s.inputs(),
+	}
+	if s.again > 0 { // under one key there is one job
+		j.Key += fmt.Sprintf("/again-%d", s.again)
 	}
 	if s.cell == neighbourCell {
 		n := s.scene.neighbour

@@ -3,16 +3,21 @@
 package suites
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/cgroup"
 	"tenwalls.dev/harness/observers"
+	"tenwalls.dev/harness/sandbox/runsc"
 )
 
 // A part that cannot be made is told, blinds who looks at it, and nobody else;
@@ -116,4 +121,51 @@ func TestExamineBesideAHarness(t *testing.T) {
 	if err := shop.close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Somebody else takes more of a disk than a job may, while it runs: the job is made
+// again, and only what happens to it each time counts.
+func TestOthersTakeOfTheDisk(t *testing.T) {
+	cfg := badConfig(t)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	taken := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil && !jobRuns(cfg) {
+			time.Sleep(time.Millisecond) // there is no event for it
+		}
+		f, err := os.Create(filepath.Join(dir, "others"))
+		if err == nil {
+			err = errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, 4*int64(cfg.Limits.Scratch)), f.Close())
+		}
+		taken <- err
+	}()
+	rep, err := Run(t.Context(), Options{Config: cfg, Select: func(tr *Trial) bool { return tr.Attempt == hostile.Disk && tr.Route == "large-artifact" }})
+	cancel()
+	if err := errors.Join(err, <-taken); err != nil {
+		t.Fatal(err)
+	}
+	tr := rep.Trials[0]
+	i := slices.IndexFunc(tr.Observations, func(o observers.Observation) bool { return o.Observer == "space" })
+	if tr.Verdict != hostile.Held || i < 0 || !strings.Contains(strings.Join(tr.Observations[i].Found, " "), "made again, the 1. time: others took") {
+		t.Errorf("%s: %s: %+v", tr.Verdict, tr.Reason, tr.Observations)
+	}
+	groundIsClear(t, cfg)
+}
+
+// jobRuns tells whether a process of some job is in its cgroup: then everything is
+// armed that watches it.
+func jobRuns(cfg runsc.Config) bool {
+	for _, tree := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids"} {
+		files, err := filepath.Glob(tree + cfg.CgroupParent + "/run_*/*job_*/cgroup.procs")
+		if err != nil {
+			return false
+		}
+		for _, file := range files {
+			if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -131,3 +131,38 @@ func TestEvidenceOfATrial(t *testing.T) {
 		t.Errorf("observations %+v, controls %+v", got.Observations, got.Controls)
 	}
 }
+
+// A cell is sat again only where others alone explain what it lacks.
+func TestDisturbed(t *testing.T) {
+	cfg := runsc.DefaultConfig()
+	r := &run{trials: Trials(), scene: &Scene{cfg: cfg}}
+	grant := int64(cfg.Limits.Scratch)
+	place := ""
+	for _, tr := range Trials() {
+		if tr.Route == "large-artifact" {
+			place = tr.cell.Name
+		}
+	}
+	evidence := func(drop, held, scratch int64) *cellEvidence {
+		return &cellEvidence{place: place, observations: map[string]observers.Observation{
+			"space": saw("space", map[string]int64{"drop": drop, "held": held, "scratch": scratch}),
+		}}
+	}
+	if by, is := r.disturbed(evidence(grant+1, 0, 0)); !is || by != grant+1 {
+		t.Errorf("others took %d: %v", by, is)
+	}
+	lost := evidence(grant+1, 0, 0)
+	o := lost.observations["space"]
+	o.Lost = "its window"
+	lost.observations["space"] = o
+	trouble := evidence(grant+1, 0, 0)
+	trouble.trouble = "not run"
+	for what, ev := range map[string]*cellEvidence{
+		"within the grant": evidence(grant, 0, 0), "a file of the job": evidence(grant+1, heldTolerance+1, 0), "behind the scratch": evidence(grant+1, 0, 1),
+		"lost": lost, "trouble": trouble, "no observation": {place: place},
+	} {
+		if _, is := r.disturbed(ev); is {
+			t.Errorf("%s: sat again", what)
+		}
+	}
+}

@@ -7,14 +7,15 @@
 #
 # What it does not show: anything about time. Without KVM the processor is
 # emulated (TCG), some ten to thirty times slower than the machine, so a cap on
-# wall clock is met long before what the command would do on hardware. Nor is
-# there systemd, so nobody else manages the cgroups. Nothing is installed on the
-# host: the kernel's package is only unpacked.
+# wall clock is met long before what the command would do on hardware. There is
+# systemd, which manages the cgroups too, only with -d. Nothing is installed on
+# the host: the kernel's package is only unpacked.
 #
 # The command's output is printed as it comes, and the exit code is its own;
 # 124 when the time was over, 125 when the machine did not come as far as the
 # command or did not come back. Only for amd64; needs qemu-system-x86,
-# busybox-static, cpio, e2fsprogs, dpkg, and apt-get unless -k is given.
+# busybox-static, cpio, e2fsprogs, dpkg, and apt-get unless -k is given; with -d
+# also debootstrap.
 set -eu
 
 usage() {
@@ -28,6 +29,8 @@ COMMAND is one argument, run by sh as root in /root of the machine.
   -t SECONDS      time for all of it, the boot (10 s) included (900)
   -k DEB          linux-image-*-cloud-amd64 package, instead of fetching it
   -s SIZE         disk, in MiB (3072)
+  -d              Debian with systemd as the machine's first process, which runs
+                  COMMAND when it is up; else busybox does
 END
 	exit 2
 }
@@ -35,16 +38,17 @@ END
 say() { echo "vm: $*" >&2; }
 
 home=$(cd "$(dirname "$0")/../.." && pwd)
-kernel='' out='' seconds=900 size=3072 files=''
+kernel='' out='' debian='' seconds=900 size=3072 files=''
 newline='
 '
-while getopts f:o:t:k:s: option; do
+while getopts f:o:t:k:s:d option; do
 	case $option in
 	f) files=$files$OPTARG$newline ;;
 	o) out=$OPTARG ;;
 	t) seconds=$OPTARG ;;
 	k) kernel=$OPTARG ;;
 	s) size=$OPTARG ;;
+	d) debian=yes ;;
 	*) usage ;;
 	esac
 done
@@ -72,6 +76,8 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+[ -z "$debian" ] || command -v debootstrap >/dev/null || { say "no debootstrap: apt-get install debootstrap"; exit 125; }
+
 # The kernel and its modules, unpacked.
 if [ -z "$kernel" ]; then
 	package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image-[0-9]/ { print $2; exit }')
@@ -81,21 +87,52 @@ fi
 dpkg -x "$kernel" "$work/kernel"
 release=$(ls "$work/kernel/lib/modules")
 
-# The root file system: busybox, the modules, what is to run.
+# The root file system: busybox or Debian, the modules, what is to run.
 root=$work/root
+if [ -n "$debian" ]; then
+	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
+	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,kmod,procps,iproute2,nftables,jq "$suite" "$root" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 ||
+		{ tail -n 20 "$work/debootstrap.log" >&2; exit 125; }
+fi
 for folder in bin sbin usr/bin usr/sbin usr/local/bin dev proc sys run tmp root out etc var/lib lib; do
 	mkdir -p "$root/$folder"
 done
 chmod 1777 "$root/tmp"
 cp "$(command -v busybox)" "$root/bin/busybox"
-for applet in $(busybox --list); do
-	[ "$applet" = busybox ] || ln -s /bin/busybox "$root/bin/$applet"
-done
-ln -s /bin/busybox "$root/sbin/modprobe" # where the kernel looks for it
-mv "$work/kernel/lib/modules" "$root/lib/modules"
-busybox depmod -b "$root" "$release"
-echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
-echo 'root:x:0:' >"$root/etc/group"
+mkdir -p "$root/lib/modules"
+mv "$work/kernel/lib/modules/$release" "$root/lib/modules/"
+if [ -n "$debian" ]; then
+	chroot "$root" depmod "$release"
+	echo vm >"$root/etc/hostname"
+	echo '/dev/vda / ext4 defaults 0 1' >"$root/etc/fstab"
+	: >"$root/etc/machine-id"
+	for tty in ttyS0 ttyS1 ttyS2; do # nobody logs in there
+		ln -sf /dev/null "$root/etc/systemd/system/serial-getty@$tty.service"
+	done
+	# Its output goes to ttyS1 and its exit code, the marker, to ttyS2.
+	cat >"$root/etc/systemd/system/command.service" <<'END'
+[Unit]
+Description=what this machine is for
+After=multi-user.target
+[Service]
+Type=oneshot
+WorkingDirectory=/root
+Environment=HOME=/root
+ExecStart=/bin/sh -c 'for tty in ttyS1 ttyS2; do stty -F /dev/$$tty raw -echo; done; { sh /etc/command; echo "exit $$?" >/dev/ttyS2; } </dev/null 2>&1 | cat >/dev/ttyS1; stty -F /dev/ttyS1 -echo; systemctl --no-block poweroff'
+TimeoutStartSec=infinity
+END
+	mkdir -p "$root/etc/systemd/system/graphical.target.wants"
+	ln -s ../command.service "$root/etc/systemd/system/graphical.target.wants/"
+else
+	for applet in $(busybox --list); do
+		[ "$applet" = busybox ] || ln -s /bin/busybox "$root/bin/$applet"
+	done
+	ln -s /bin/busybox "$root/sbin/modprobe" # where the kernel looks for it
+	busybox depmod -b "$root" "$release"
+	echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
+	echo 'root:x:0:' >"$root/etc/group"
+fi
 for program in harness runsc; do
 	[ ! -e "$home/bin/$program" ] || cp "$home/bin/$program" "$root/usr/local/bin/"
 done
@@ -112,7 +149,7 @@ printf '%s\n' "$1" >"$root/etc/command"
 
 # What the machine runs first. ttyS0 is the kernel's console; the command's
 # output goes to ttyS1 and its exit code, the marker, to ttyS2.
-cat >"$root/sbin/init" <<'END'
+[ -n "$debian" ] || cat >"$root/sbin/init" <<'END'
 #!/bin/sh
 export PATH=/usr/local/bin:/bin:/sbin HOME=/root
 mount -t proc -o nosuid,nodev,noexec proc /proc
@@ -131,14 +168,14 @@ stty -F /dev/ttyS1 -echo # returns when what was written has left
 mount -o remount,ro /
 poweroff -f
 END
-chmod 755 "$root/sbin/init"
+[ -n "$debian" ] || chmod 755 "$root/sbin/init"
 
 mke2fs -q -t ext4 -d "$root" "$work/disk" "${size}M" >"$work/mke2fs.log" 2>&1 || { cat "$work/mke2fs.log" >&2; exit 125; }
 
 # The kernel finds its disk with two modules that it does not have built in.
 first=$work/first
 mkdir -p "$first/bin" "$first/dev" "$first/disk"
-cp "$root/bin/busybox" "$first/bin/"
+cp "$(command -v busybox)" "$first/bin/"
 modules=$(awk -F '[: ]+' '
 	{ at = $1; sub(/.*\//, "", at); sub(/\.ko.*/, "", at); path[at] = $1; need[at] = $0; sub(/^[^:]*:/, "", need[at]) }
 	function take(name,  list, n, i, base) {
@@ -148,10 +185,11 @@ modules=$(awk -F '[: ]+' '
 		for (i = n; i > 0; i--) { base = list[i]; sub(/.*\//, "", base); sub(/\.ko.*/, "", base); take(base) }
 		print path[name]
 	}
-	END { take("virtio_pci"); take("virtio_blk") }' "$root/lib/modules/$release/modules.dep")
+	END { take("virtio_pci"); take("virtio_blk"); take("ext4") }' "$root/lib/modules/$release/modules.dep")
 {
 	echo '#!/bin/busybox sh'
 	for module in $modules; do
+		[ -n "$module" ] || continue # it is built in
 		cp "$root/lib/modules/$release/$module" "$first/"
 		echo "/bin/busybox insmod /${module##*/}"
 	done
