@@ -136,7 +136,9 @@ func (p Parts) run(ctx context.Context, d *Daemon) error {
 	group, ctx := errgroup.WithContext(ctx)
 	answering, stop := context.WithCancel(context.Background()) // to the very end
 	group.Go(func() error { defer stop(); return d.Run(ctx) })
-	group.Go(func() error { return serve(answering, server(d.Handler(), p.Log), newGate(socket, gid)) })
+	group.Go(func() error {
+		return answer(answering, d.Handler(), socket, p.Config.Socket.Path, gid, socketEvery, p.Log)
+	})
 	if metrics != nil {
 		mux := http.NewServeMux()
 		d.healthy(mux)

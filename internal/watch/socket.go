@@ -139,6 +139,71 @@ func listenUnix(path string, gid int) (*net.UnixListener, error) {
 	return l, nil
 }
 
+// standsAt tells whether the socket at a path is that listener's. Its name can be
+// removed or given to another while it listens on.
+type standsAt struct {
+	path string
+	made os.FileInfo
+}
+
+func whereItStands(path string) (standsAt, error) {
+	made, err := os.Lstat(path)
+	if err != nil {
+		return standsAt{}, fmt.Errorf("socket: %w", err)
+	}
+	return standsAt{path, made}, nil
+}
+
+func (s standsAt) still() bool {
+	now, err := os.Lstat(s.path)
+	return err == nil && os.SameFile(now, s.made)
+}
+
+// remove takes the name away, unless it is somebody else's by now.
+func (s standsAt) remove() error {
+	if !s.still() {
+		return nil
+	}
+	return os.Remove(s.path)
+}
+
+// socketEvery is how often it is looked whether the socket still has its name.
+const socketEvery = 10 * time.Second
+
+// answer serves at a unix socket until the context ends. A socket that lost its
+// name, so that nobody can find it, is made anew.
+func answer(ctx context.Context, h http.Handler, l *net.UnixListener, path string, gid int, every time.Duration, log *slog.Logger) error {
+	for {
+		l.SetUnlinkOnClose(false)
+		at, err := whereItStands(path)
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		here, gone := context.WithCancel(ctx)
+		go func() {
+			defer gone()
+			t := time.NewTicker(every)
+			defer t.Stop()
+			for at.still() {
+				select {
+				case <-here.Done():
+					return
+				case <-t.C:
+				}
+			}
+		}()
+		err = serve(here, server(h, log), newGate(l, gid))
+		gone()
+		if err = errors.Join(err, at.remove()); err != nil || ctx.Err() != nil {
+			return err
+		}
+		log.Warn("the socket lost its name, and is made anew", "socket", path)
+		if l, err = listenUnix(path, gid); err != nil {
+			return err
+		}
+	}
+}
+
 // serve answers until the context ends.
 func serve(ctx context.Context, s *http.Server, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // Serve says what matters

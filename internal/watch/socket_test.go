@@ -286,3 +286,40 @@ func TestAwait(t *testing.T) {
 		})
 	}
 }
+
+// A socket whose name was removed is made anew; one whose name another has now is
+// the other's, and is left to it.
+func TestASocketThatLostItsName(t *testing.T) {
+	sock := filepath.Join(t.TempDir(), "sock")
+	l, err := listenUnix(sock, -1)
+	must(t, err)
+	ended := make(chan error, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { ended <- answer(ctx, h, l, sock, -1, time.Millisecond, quiet) }()
+	answers := func() bool { _, err := Client{sock}.Status(t.Context()); return err == nil }
+	waitFor(t, "an answer", answers)
+	must(t, os.Remove(sock))
+	waitFor(t, "an answer at the same path", answers)
+	write(t, sock+".other", "x")
+	must(t, os.Rename(sock+".other", sock))
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "is there and is no socket") {
+		t.Errorf("ended with %v", err)
+	}
+	if !isFile(sock) {
+		t.Error("somebody else's file was removed")
+	}
+
+	// At its end it takes its own name away.
+	must(t, os.Remove(sock))
+	l, err = listenUnix(sock, -1)
+	must(t, err)
+	go func() { ended <- answer(ctx, h, l, sock, -1, time.Millisecond, quiet) }()
+	waitFor(t, "an answer", answers)
+	cancel()
+	must(t, <-ended)
+	if _, err := os.Lstat(sock); err == nil {
+		t.Error("it left its socket")
+	}
+}
