@@ -213,10 +213,12 @@ func TestInterruptedRun(t *testing.T) {
 
 // A program in the runtime's place that hands on to the real one, with a flag
 // more or with a hook in the bundle, is noticed: it lowers a wall that no attempt
-// of the ten may reach.
+// of the ten may reach. One that hands on and does nothing else qualifies nothing
+// either: the digest in the report is not that of what ran.
 func TestProgramInTheRuntimesPlace(t *testing.T) {
 	real := badConfig(t).Runtime.Path
 	for route, body := range map[string]string{
+		"nothing":   `exec ` + real + ` "$@"`,
 		"flags":     `exec ` + real + ` --host-uds=all --host-fifo=open "$@"`,
 		"container": `for a in "$@"; do case $a in --bundle=*) sed -i 's#"root": {#"hooks": {"poststop": [{"path": "/bin/true"}]}, "root": {#' "${a#--bundle=}/config.json";; esac; done; exec ` + real + ` "$@"`,
 	} {
@@ -234,6 +236,9 @@ func TestProgramInTheRuntimesPlace(t *testing.T) {
 				if tr.Verdict != want {
 					t.Errorf("%s: %s: %s", tr.ID, tr.Verdict, tr.Reason)
 				}
+			}
+			if route == "nothing" && (rep.Outcome != hostile.Unproven || !strings.Contains(rep.Unproven, "does not run the binary there but "+real)) {
+				t.Errorf("%s: %s", rep.Outcome, rep.Unproven)
 			}
 			groundIsClear(t, cfg)
 		})

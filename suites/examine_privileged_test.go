@@ -16,6 +16,7 @@ import (
 
 	"tenwalls.dev/harness/hostile"
 	"tenwalls.dev/harness/internal/cgroup"
+	"tenwalls.dev/harness/internal/unmount"
 	"tenwalls.dev/harness/observers"
 	"tenwalls.dev/harness/sandbox/runsc"
 )
@@ -56,7 +57,7 @@ func TestExamineAFullFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
+		if err := unmount.Below(context.Background(), dir); err != nil { // it waits while it is in use
 			t.Error(err)
 		}
 	})

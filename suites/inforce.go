@@ -216,7 +216,7 @@ func (w *inForceWatch) program(pid int) string {
 	return path + " " + digest
 }
 
-// strangers says which process of the runtime was none of the binary that was
+// strangers says, as what disqualifies a run, which process of the runtime was none of the binary that was
 // identified; nil when all that were seen were.
 func (i *readback) strangers() error {
 	values := i.values()

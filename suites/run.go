@@ -196,9 +196,6 @@ func (r *run) report(ctx context.Context, judged map[string]reports.Trial) (*rep
 		Profile: sandbox.ProfileDenyAll, ConfigDigest: digest, Limits: limitsOf(cfg), InForce: maps.Clone(r.eyes.inForce.values()),
 		CannotShow: CannotShow,
 	}
-	if err := r.eyes.inForce.strangers(); err != nil {
-		return nil, err
-	}
 	if rep.Harness.Digest, err = runsc.FileDigest("/proc/self/exe"); err != nil {
 		return nil, err
 	}
@@ -217,6 +214,9 @@ func (r *run) report(ctx context.Context, judged map[string]reports.Trial) (*rep
 		rep.Trials[i] = Judge(rep.Trials[i])
 	}
 	rep.Outcome = Outcome(rep.Trials)
+	if err := r.eyes.inForce.strangers(); err != nil {
+		rep.Disqualify(err.Error())
+	}
 	if ctx.Err() != nil {
 		rep.Interrupted, rep.Outcome = context.Cause(ctx).Error(), hostile.Unproven
 	}
