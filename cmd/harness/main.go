@@ -96,10 +96,14 @@ configuration; 3 unproven (silent, blind or broken, or it could not run at all);
 	return root
 }
 
-// logger writes text on a terminal and JSON otherwise.
+// logger writes text on a terminal and JSON otherwise, into the journal with
+// priorities.
 func logger(w io.Writer) *slog.Logger {
 	if _, _, ok := terminal(w); ok {
 		return slog.New(slog.NewTextHandler(w, nil))
+	}
+	if inJournal(w, os.Getenv("JOURNAL_STREAM")) {
+		return slog.New(newJournal(w))
 	}
 	return slog.New(slog.NewJSONHandler(w, nil))
 }
